@@ -1,0 +1,1 @@
+"""JSE, the query language: JSON in, ``(sql, params)`` out; no database in sight."""

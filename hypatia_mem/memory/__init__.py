@@ -1,0 +1,1 @@
+"""What the product does: turns, projects, remembering, forgetting, briefs. No SQL, no argv."""

@@ -1,0 +1,170 @@
+"""The words of the product as frozen dataclasses. No input or output happens here.
+
+Times are naive UTC ``datetime`` everywhere inside the program; ISO-8601 with ``Z`` at the edges.
+Scopes and tags are matched by element: ``""`` is the global scope and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+__all__ = [
+    "GLOBAL_SCOPE",
+    "Author",
+    "Channel",
+    "Entry",
+    "Message",
+    "Outcome",
+    "Project",
+    "Session",
+    "Statement",
+    "Trust",
+]
+
+GLOBAL_SCOPE = ""
+
+
+class Trust(StrEnum):
+    """How far an entry is believed; ``candidate`` and ``rejected`` are withheld from reads."""
+
+    CANDIDATE = "candidate"
+    ASSERTED = "asserted"
+    VERIFIED = "verified"
+    DISPUTED = "disputed"
+    REJECTED = "rejected"
+    STALE = "stale"
+
+
+class Channel(StrEnum):
+    """By which door a change came in; observed by the program, never claimed by a flag."""
+
+    HOOK_PROMPT = "hook-prompt"  # the words a person typed, seen by our own hook
+    HOOK = "hook"  # everything else a hook saw
+    TRANSCRIPT = "transcript"  # read from the client's transcript
+    CLI_PERSON = "cli-person"  # a terminal with a person at it
+    CLI_AGENT = "cli-agent"  # run by an agent (CLAUDECODE set, or no terminal)
+    WORKER = "worker"  # the worker's own upkeep
+
+
+PERSON_CHANNELS = frozenset({Channel.HOOK_PROMPT, Channel.CLI_PERSON})
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who changes something and by which door; part of every ledger row."""
+
+    channel: Channel
+    actor: str = ""
+    producer: str = ""
+    session_id: str = ""
+    turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One knowledge entry. ``content`` is the text (``data`` in the emitted JSON)."""
+
+    name: str
+    content: str
+    tags: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    synonyms: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    format: str = "markdown"
+    kind: str = "knowledge"  # knowledge | message | session | rule | taboo | memory | summary
+    trust: Trust = Trust.ASSERTED
+    pinned: bool = False
+    suppressed: bool = False
+    session_id: str = ""
+    turn: int | None = None
+    created_at: datetime | None = None  # None = now, set by the gateway
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One triple of the graph; either end may be a name that has no entry."""
+
+    subject: str
+    predicate: str
+    object: str
+    content: str = ""
+    scopes: tuple[str, ...] = ()
+    synonyms: Mapping[str, Any] | None = None
+    trust: Trust = Trust.ASSERTED
+    session_id: str = ""
+    turn: int | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn's text by one speaker, as a person reads it.
+
+    ``uuid`` is the transcript's line id, or ``hook:...`` while only a hook has seen the turn.
+    ``parts`` keeps the typed parts in order: ``{"type": "text"|"image"|"tool_use"|"tool_result"
+    |"reasoning"|"bash", ...}``; images by digest and size, never their bytes.
+    """
+
+    session_id: str
+    uuid: str
+    role: str  # user | assistant
+    text: str
+    at: datetime
+    turn: int | None = None  # dense from 1; None until the gateway gives it
+    parent_uuid: str = ""
+    prompt_id: str = ""
+    response_id: str = ""
+    agent_id: str = ""
+    parts: tuple[Mapping[str, Any], ...] = ()
+    tokens: int = 0
+    flags: tuple[str, ...] = ()  # "interrupted", "blocked", "queued", "hook-only", ...
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One session of a client."""
+
+    id: str
+    project: str = ""  # the project's scope
+    title: str = ""
+    user: str = ""
+    agent: str = ""
+    client: str = ""
+    cwd: str = ""
+    git_branch: str = ""
+    transcript_path: str = ""
+    forked_from: str = ""
+    started_at: datetime | None = None
+    updated_at: datetime | None = None
+    ended_at: datetime | None = None
+    end_reason: str = ""
+    pinned: bool = False
+    archived: bool = False
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A working tree's identity: its scope, its aliases and the folders known to be it."""
+
+    scope: str
+    roots: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a write did: ``created``, ``updated``, ``unchanged``, ``deleted``, ``refused``."""
+
+    verb: str
+    name: str
+    reason: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)

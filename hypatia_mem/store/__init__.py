@@ -1,0 +1,1 @@
+"""The only room that speaks to DuckDB and to the search index."""
