@@ -1,0 +1,365 @@
+"""Remember, forget and every other write that a person or an agent asks for by name.
+
+Each is one transaction through the store's gateway, followed by ``refresh``: the search index and
+the briefs say the same as the store before the command ends. What is withdrawn leaves the index
+*before* the store commits, so no reader ever finds what was forgotten.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hypatia_mem.capture import immediate
+from hypatia_mem.errors import IndexUnavailable, NotFound, StoreBusy, UsageError
+from hypatia_mem.model import GLOBAL_SCOPE, Author, Entry, Outcome, Statement
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.gateway import Transaction
+
+__all__ = [
+    "ForgetPlan",
+    "Match",
+    "changing",
+    "create_entry",
+    "create_statement",
+    "delete_entry",
+    "delete_statement",
+    "forget",
+    "plan_forget",
+    "refresh",
+    "remember",
+    "remember_in",
+    "update_entry",
+]
+
+KINDS = ("rule", "taboo", "memory")
+_LOG = logging.getLogger("hypatia_mem")
+# Words that say nothing about which memory is meant.
+_EMPTY_WORDS = frozenset(
+    "the a an that this about of for to in on and or my our your it its please everything all"
+    " rule rules taboo taboos memory memories der die das den dem le la les el los las 的 了".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An entry that a forget request may mean; ``complete`` when every word of it is there."""
+
+    name: str
+    kind: str
+    content: str
+    scopes: tuple[str, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPlan:
+    """What a forget would remove (or did), and what else it may have meant.
+
+    ``needs_choice`` is set when several entries match and none was named: nothing is removed then.
+    """
+
+    query: str
+    matches: tuple[Match, ...]
+    chosen: tuple[str, ...]
+    needs_choice: bool
+    removed: int = 0
+    relationships: int = 0
+
+    @property
+    def line(self) -> str:
+        """Return the confirmation line of the skill's contract."""
+        entries = "entry" if self.removed == 1 else "entries"
+        relations = "relationship" if self.relationships == 1 else "relationships"
+        return (
+            f"[hypatia-memory] Removed {self.removed} {entries} "
+            f"and {self.relationships} {relations}."
+        )
+
+
+@contextmanager
+def changing(home: Path, author: Author, now: datetime) -> Iterator[tuple[Store, Transaction]]:
+    """Open the store for one change; afterwards bring index and briefs up to date.
+
+    Yields the store and its transaction. Raises what the store raises; then nothing has changed.
+    """
+    from hypatia_mem.store.connection import open_store
+
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(author, now=now) as txn,
+    ):
+        yield store, txn
+    refresh(home)
+
+
+def refresh(home: Path) -> None:
+    """Bring the search index and all briefs up to what the store says.
+
+    Both are derived: a failure here is logged and left to the worker, never raised, because the
+    change itself is already safe in the store.
+    """
+    from hypatia_mem.memory.compose import render_briefs
+    from hypatia_mem.store.connection import open_store
+    from hypatia_mem.store.search import SearchIndex, sync_index
+
+    try:
+        with open_store(home, write=False) as store:
+            render_briefs(store, home)
+            sync_index(store, SearchIndex(home))
+    except (IndexUnavailable, StoreBusy, OSError) as error:
+        _LOG.info("index and briefs follow later: %s", type(error).__name__)
+
+
+def remember(
+    home: Path, text: str, *, kind: str, scope: str, author: Author, now: datetime
+) -> Outcome:
+    """Keep ``text`` as a rule, a taboo or a memory of ``scope`` (``""``: everywhere).
+
+    The words are redacted first. Saying the same again changes nothing; saying it under a new
+    wording of the same name makes a new version. Raises UsageError for an empty text.
+    """
+    with changing(home, author, now) as (_, txn):
+        return remember_in(txn, text, kind=kind, scopes=(scope,), author=author)
+
+
+def remember_in(
+    txn: Transaction, text: str, *, kind: str, scopes: tuple[str, ...], author: Author
+) -> Outcome:
+    """Do what ``remember`` does inside a transaction that is already open (the worker's)."""
+    from hypatia_mem.capture.redact import redact_text
+
+    words = redact_text(text).strip()
+    if not words:
+        raise UsageError(
+            "there is nothing to remember in an empty text",
+            hint='Example: hypatia-mem remember "never mock the database"',
+        )
+    if kind not in KINDS:
+        raise UsageError(f"{kind!r} is not a kind of memory; use one of {', '.join(KINDS)}")
+    request = immediate.Request(
+        verb="remember", text=words, kind=kind, is_global=scopes == (GLOBAL_SCOPE,)
+    )
+    name = _scoped_name(txn, immediate.entry_name(request), scopes)
+    tags = ("memory",) if kind == "memory" else ("memory", kind)
+    outcome = txn.put_entry(
+        Entry(
+            name=name,
+            content=words,
+            tags=tags,
+            scopes=scopes,
+            kind=kind,
+            session_id=author.session_id,
+            turn=author.turn,
+        ),
+        replace=True,
+    )
+    if outcome.verb in ("created", "updated"):
+        txn.put_statement(Statement(name, "is_a", kind, scopes=scopes))
+        if author.session_id and author.turn:
+            source = f"msg-{author.session_id}-{author.turn}"
+            txn.put_statement(Statement(name, "derivedFrom", source, scopes=scopes))
+    return outcome
+
+
+def plan_forget(
+    entries: Iterable[Entry], query: str, *, ids: Sequence[str] = ()
+) -> ForgetPlan:
+    """Say which entries ``query`` means. Pure.
+
+    An entry matches completely when every telling word of the query is in its name or text. One
+    complete match is chosen; of several, only those named in ``ids``. Entries that share at least
+    half of the words are listed as possible meanings, never chosen.
+    """
+    candidates = list(entries)
+    if ids:
+        known = {entry.name: entry for entry in candidates}
+        missing = [name for name in ids if name not in known]
+        if missing:
+            raise NotFound(
+                f"nothing called {missing[0]!r} is remembered here",
+                hint="See what there is with: hypatia-mem rules",
+            )
+        named = tuple(_match(known[name], complete=True) for name in ids)
+        return ForgetPlan(query, named, tuple(ids), needs_choice=False)
+    words = _words(query)
+    scored: list[tuple[float, Match]] = []
+    for entry in candidates:
+        have = _words(f"{entry.name} {entry.content} {' '.join(entry.synonyms)}")
+        share = len(words & have) / len(words) if words else 0.0
+        if share >= 0.5:
+            scored.append((share, _match(entry, complete=share == 1.0)))
+    scored.sort(key=lambda pair: (-pair[0], pair[1].name))
+    matches = tuple(match for _, match in scored[:10])
+    complete = [match.name for match in matches if match.complete]
+    chosen = tuple(complete) if len(complete) == 1 else ()
+    return ForgetPlan(query, matches, chosen, needs_choice=len(complete) != 1 and bool(matches))
+
+
+def forget(
+    home: Path,
+    query: str,
+    *,
+    scope: str,
+    ids: Sequence[str] = (),
+    dry_run: bool = False,
+    author: Author,
+    now: datetime,
+) -> ForgetPlan:
+    """Withdraw what ``query`` (or ``ids``) means from ``scope``, so that it stays forgotten.
+
+    Leaves a tombstone: the same value is refused when anything but a person brings it again.
+    Looks at the scope's own entries and the global ones, never at another project's.
+    Raises NotFound when a name of ``ids`` is not there.
+    """
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        plan = plan_forget(_forgettable(store, scope), query, ids=ids)
+    if dry_run or not plan.chosen:
+        return plan
+    _leave_index(home, plan.chosen)
+    with changing(home, author, now) as (_, txn):
+        return forget_in(txn, plan)
+
+
+def forget_in(txn: Transaction, plan: ForgetPlan) -> ForgetPlan:
+    """Carry out a plan inside a transaction that is already open (the worker's)."""
+    removed = relationships = 0
+    for name in plan.chosen:
+        outcome = txn.delete_entry(name, reason="forget", tombstone=True)
+        if outcome.verb == "deleted":
+            removed += 1
+            relationships += int(outcome.details.get("statements", 0))
+    return ForgetPlan(
+        plan.query,
+        plan.matches,
+        plan.chosen,
+        needs_choice=False,
+        removed=removed,
+        relationships=relationships,
+    )
+
+
+def create_entry(home: Path, entry: Entry, *, author: Author, now: datetime) -> Outcome:
+    """Store a new entry; Conflict when the name is taken."""
+    with changing(home, author, now) as (_, txn):
+        return txn.put_entry(_redacted(entry))
+
+
+def update_entry(
+    home: Path, name: str, fields: dict[str, Any], *, author: Author, now: datetime
+) -> Outcome:
+    """Change the given fields of an entry; NotFound when there is none."""
+    from hypatia_mem.capture.redact import redact_text
+
+    if not fields:
+        raise UsageError("nothing to update", hint="Name at least one field, for example --data.")
+    if "content" in fields:
+        fields = {**fields, "content": redact_text(fields["content"])}
+    with changing(home, author, now) as (_, txn):
+        return txn.update_entry(name, **fields)
+
+
+def delete_entry(home: Path, name: str, *, author: Author, now: datetime) -> Outcome:
+    """Delete an entry and the statements that name it; NotFound when there is none."""
+    _leave_index(home, (name,))
+    with changing(home, author, now) as (_, txn):
+        return txn.delete_entry(name, reason="delete")
+
+
+def create_statement(
+    home: Path, statement: Statement, *, author: Author, now: datetime
+) -> Outcome:
+    """Store a triple; an existing one is left as it is."""
+    from dataclasses import replace
+
+    from hypatia_mem.capture.redact import redact_text
+
+    cleaned = replace(statement, content=redact_text(statement.content))
+    with changing(home, author, now) as (_, txn):
+        return txn.put_statement(cleaned)
+
+
+def delete_statement(
+    home: Path, subject: str, predicate: str, object_: str, *, author: Author, now: datetime
+) -> Outcome:
+    """Delete a triple; NotFound when there is none."""
+    with changing(home, author, now) as (_, txn):
+        return txn.delete_statement(subject, predicate, object_)
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def forgettable(store: Store, scope: str) -> list[Entry]:
+    """Return what a forget request may mean: the scope's live memories and the global ones."""
+    return _forgettable(store, scope)
+
+
+def leave_index(home: Path, names: Sequence[str]) -> None:
+    """Take names out of the search index at once; the store's commit comes after."""
+    _leave_index(home, names)
+
+
+def _forgettable(store: Store, scope: str) -> list[Entry]:
+    return list(store.rules([scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]))
+
+
+def _leave_index(home: Path, names: Sequence[str]) -> None:
+    from hypatia_mem.store.search import SearchIndex
+
+    try:
+        SearchIndex(home).remove(names)
+    except IndexUnavailable as error:
+        # No index, nothing to find in it; one that is being written follows the ledger.
+        _LOG.info("index not touched before a withdrawal: %s", error.message)
+
+
+def _scoped_name(txn: Transaction, name: str, scopes: tuple[str, ...]) -> str:
+    """Keep two projects' rules of one name apart: the second carries its scope in the name."""
+    existing = txn.entry(name)
+    if existing is None or set(existing.scopes) == set(scopes):
+        return name
+    return f"{name}@{scopes[0] or 'global'}"
+
+
+def _redacted(entry: Entry) -> Entry:
+    from dataclasses import replace
+
+    from hypatia_mem.capture.redact import redact_text
+
+    return replace(entry, name=redact_text(entry.name), content=redact_text(entry.content))
+
+
+def _match(entry: Entry, *, complete: bool) -> Match:
+    return Match(entry.name, entry.kind, entry.content, entry.scopes, complete)
+
+
+def _words(text: str) -> set[str]:
+    """Split into telling words, case folded; a CJK character is a word of its own."""
+    words: set[str] = set()
+    current: list[str] = []
+    for char in text.casefold() + " ":
+        cjk = "\u3040" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7af"
+        if char.isalnum() and not cjk:
+            current.append(char)
+            continue
+        if current:
+            words.add(_stem("".join(current)))
+            current.clear()
+        if cjk:
+            words.add(char)
+    telling = words - _EMPTY_WORDS
+    return telling or words
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word

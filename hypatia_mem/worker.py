@@ -1,0 +1,317 @@
+"""The one elected process that does the cold work, and goes when there is none left.
+
+``python -m hypatia_mem.worker --home HOME``: started by the hook, detached, niced. Guarantees:
+
+- at most one works: it holds ``worker.lock`` for its life; the kernel lets go when it dies;
+- no lost wake-up: after letting go of the lock it looks at the spool once more;
+- it is never waited for, and ``kill -9`` at any instant costs nothing but time (I2);
+- a stopped or wedged holder is found by its heartbeat (the lock file's age). The successor first
+  wakes it (SIGCONT) and watches the heartbeat by a monotonic clock, so that a wall clock that
+  jumped does not get a healthy worker killed; only one that stays still is killed.
+
+The store's lease is held for one batch at a time, never while waiting for anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypatia_mem.capture import paths
+from hypatia_mem.errors import HypatiaError, StoreBusy, StoreCorrupt, StoreTooNew
+
+if TYPE_CHECKING:
+    from hypatia_mem.config import Settings
+
+__all__ = ["WorkerState", "kick", "main", "run", "state"]
+
+HEARTBEAT_STALE_SECONDS = 60.0
+TAKEOVER_GRACE_SECONDS = 3.0
+POLL_SECONDS = 0.2
+BUSY_RETRIES = 30
+
+_LOG = logging.getLogger("hypatia_mem")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """Whether a worker runs; ``heartbeat_age`` in seconds, None when none has ever run."""
+
+    running: bool
+    pid: int | None = None
+    heartbeat_age: float | None = None
+
+    @property
+    def stalled(self) -> bool:
+        """Tell whether the holder of the lock has shown no sign of life for too long."""
+        age = self.heartbeat_age
+        return self.running and age is not None and age > HEARTBEAT_STALE_SECONDS
+
+
+class Lock:
+    """``worker.lock``: held while working, its age is the heartbeat."""
+
+    def __init__(self, home: Path) -> None:
+        """Name the lock; nothing is opened yet."""
+        self.path = home / "worker.lock"
+        self._fd: int | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock without waiting; False when another process has it."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        if not paths.try_lock(fd):
+            os.close(fd)
+            return False
+        self._fd = fd
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self.beat()
+        return True
+
+    def beat(self) -> None:
+        """Show that the holder is alive."""
+        with contextlib.suppress(OSError):
+            os.utime(self.path)
+
+    def release(self) -> None:
+        """Let go; closing the descriptor drops the lock."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def state(home: Path) -> WorkerState:
+    """Look at the lock without disturbing a worker that may be about to take it."""
+    path = home / "worker.lock"
+    try:
+        fd = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return WorkerState(running=False)
+    try:
+        free = paths.try_lock(fd)
+        text = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+        age = time.time() - os.fstat(fd).st_mtime
+    finally:
+        os.close(fd)
+    pid = int(text) if text.isdigit() else None
+    return WorkerState(running=not free, pid=None if free else pid, heartbeat_age=age)
+
+
+def kick(home: Path) -> bool:
+    """Start a worker if none runs, as the hook does; True when one was started."""
+    from hypatia_mem.capture import hook
+
+    return hook.start_worker(str(home), dict(os.environ))
+
+
+def run(home: Path, *, once: bool = False, takeover: bool = False) -> int:
+    """Work until there is nothing left to do; the process's exit code.
+
+    ``once`` does what is there now, without lingering, and waits for no grace period.
+    Returns 0 when the work is done or another worker has it, 1 when the store could not be used.
+    """
+    os.umask(0o077)
+    paths.ensure_home(str(home))
+    with contextlib.suppress(OSError):
+        os.chdir(home)  # never keep a person's folder busy
+    lock = Lock(home)
+    if not _elect(lock, home, takeover=takeover):
+        return 0
+    with _log_to(home), _stop_on_signal() as stopped:
+        try:
+            return _work(home, lock, once=once, stopped=stopped)
+        finally:
+            lock.release()
+
+
+def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) -> int:
+    from hypatia_mem.config import load_settings
+    from hypatia_mem.memory.drain import Drain
+
+    settings = load_settings(home)
+    drain = Drain(home, settings)
+    last_work = time.monotonic()
+    failures = 0
+    while not stopped():
+        lock.beat()
+        try:
+            progress = drain.step(final=once)
+            failures = 0
+        except StoreTooNew as error:
+            _LOG.error("%s", error.message)
+            return 1
+        except StoreCorrupt as error:
+            _recover(home, error)
+            drain = Drain(home, settings)
+            failures += 1
+            if failures > 2:
+                return 1
+            continue
+        except (StoreBusy, HypatiaError, OSError) as error:
+            failures += 1
+            _LOG.warning("a batch failed (%s): %s", type(error).__name__, _sentence(error))
+            if once or failures > BUSY_RETRIES or not isinstance(error, StoreBusy):
+                return 1
+            time.sleep(min(5.0, POLL_SECONDS * 2**failures))
+            continue
+        if progress.worked:
+            last_work = time.monotonic()
+            continue
+        if once:
+            break
+        idle = time.monotonic() - last_work
+        if idle >= settings.worker_idle_seconds and not progress.waiting:
+            _upkeep(home, drain, settings, lock)
+            if _leave(home, lock, drain):
+                return 0
+            last_work = time.monotonic()
+        time.sleep(POLL_SECONDS)
+    if once:
+        _upkeep(home, drain, settings, lock)
+    return 0
+
+
+def _leave(home: Path, lock: Lock, drain: object) -> bool:
+    """Let go of the lock; stay after all if something came in meanwhile."""
+    lock.release()
+    if not drain.has_work():  # type: ignore[attr-defined]
+        return True
+    return not lock.acquire()
+
+
+def _upkeep(home: Path, drain: object, settings: Settings, lock: Lock) -> None:
+    from hypatia_mem.memory.drain import keep_house
+
+    try:
+        keep_house(home, settings, now=datetime.now(UTC).replace(tzinfo=None), beat=lock.beat)
+    except (HypatiaError, OSError) as error:
+        _LOG.warning("upkeep put off (%s): %s", type(error).__name__, _sentence(error))
+
+
+def _recover(home: Path, error: StoreCorrupt) -> None:
+    """Set the damaged store aside and put the newest verified snapshot in its place."""
+    from hypatia_mem.store import snapshot
+
+    _LOG.error("the store is damaged: %s", error.message)
+    kept = snapshot.restore(home)
+    _LOG.warning("the damaged store is kept in %s; spooled turns are drained again", kept)
+
+
+def _elect(lock: Lock, home: Path, *, takeover: bool) -> bool:
+    if lock.acquire():
+        return True
+    return takeover and _take_over(lock, home)
+
+
+def _take_over(lock: Lock, home: Path) -> bool:
+    """Wake the holder; kill it only if it shows no sign of life on a monotonic clock."""
+    holder = state(home)
+    if not holder.running or holder.pid is None or holder.pid == os.getpid():
+        return lock.acquire()
+    before = _age_mark(lock.path)
+    with contextlib.suppress(OSError):
+        if hasattr(signal, "SIGCONT"):
+            os.kill(holder.pid, signal.SIGCONT)
+    deadline = time.monotonic() + TAKEOVER_GRACE_SECONDS
+    while time.monotonic() < deadline:
+        if lock.acquire():
+            return True
+        if _age_mark(lock.path) != before:
+            return False
+        time.sleep(0.1)
+    with contextlib.suppress(OSError):
+        os.kill(holder.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+    for _ in range(50):
+        if lock.acquire():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _age_mark(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[Callable[[], bool]]:
+    """Finish the batch at hand on SIGTERM, SIGINT or SIGHUP instead of dying in it."""
+    seen: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        seen.append(number)
+
+    names = ("SIGTERM", "SIGINT", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    try:
+        before = {number: signal.signal(number, note) for number in numbers}
+    except ValueError:  # not the main thread: the caller's own signals stay as they are
+        before = {}
+    try:
+        yield lambda: bool(seen)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _ProgramLog(logging.Handler):
+    """Writes to the program's log in its one format; never a message's text."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(logging.INFO)
+        self.home = str(home)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(Exception):
+            paths.log_line(self.home, record.levelname, "worker", record.getMessage())
+
+
+@contextmanager
+def _log_to(home: Path) -> Iterator[None]:
+    handler = _ProgramLog(home)
+    level = _LOG.level
+    _LOG.addHandler(handler)
+    _LOG.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        _LOG.removeHandler(handler)
+        _LOG.setLevel(level)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, HypatiaError):
+        return error.message
+    if isinstance(error, OSError):
+        return f"{error.strerror or type(error).__name__}: {error.filename or ''}"
+    return type(error).__name__
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run as ``python -m hypatia_mem.worker``."""
+    parser = argparse.ArgumentParser(prog="hypatia-mem worker", description=__doc__)
+    parser.add_argument("--home", type=Path, default=Path(paths.home()))
+    parser.add_argument("--once", action="store_true", help="do what is there now, then exit")
+    parser.add_argument("--takeover", action="store_true", help="replace a worker that hangs")
+    options = parser.parse_args(argv)
+    os.environ["HYPATIA_MEM_INTERNAL"] = "1"  # nothing this process starts is captured (I6)
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(10)
+    return run(options.home, once=options.once, takeover=options.takeover)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""Fences every test in: its own home, its own memory home, no client settings, no network."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+REAL_HOME = Path(os.path.expanduser("~"))
+
+
+@pytest.fixture(autouse=True)
+def fenced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """Point every home at a temporary one; a test that needs the real one has no way to it."""
+    if request.node.get_closest_marker("client"):
+        return tmp_path
+    fake = tmp_path / "person"
+    fake.mkdir()
+    for name in list(os.environ):
+        if name.startswith(("CLAUDE", "ANTHROPIC", "HYPATIA_MEM", "XDG_", "AI_AGENT")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(fake))
+    monkeypatch.setenv("USERPROFILE", str(fake))
+    monkeypatch.setenv("HYPATIA_MEM_HOME", str(tmp_path / "memory-home"))
+    return fake
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return the memory's home of this test, made as the program makes it."""
+    from hypatia_mem.capture import paths
+
+    path = tmp_path / "memory-home"
+    paths.ensure_home(str(path))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every connection that is not to this machine."""
+    real = socket.socket.connect
+
+    def connect(self: socket.socket, address: object) -> None:
+        if isinstance(address, tuple) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise AssertionError(f"a test tried to connect to {address!r}")
+        real(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
