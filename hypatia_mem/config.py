@@ -28,6 +28,7 @@ __all__ = [
     "Setting",
     "Settings",
     "load_settings",
+    "lookup",
     "read_settings",
     "set_value",
     "unset_value",
@@ -185,7 +186,7 @@ def load_settings(home: Path, environ: Mapping[str, str] | None = None) -> Setti
 
 
 def read_settings(home: Path, environ: Mapping[str, str] | None = None) -> Loaded:
-    """Return the settings with their sources and problems; ``environ`` defaults to the process's."""
+    """Return the settings with sources and problems; ``environ`` defaults to the process's."""
     sources = dict.fromkeys(SETTINGS, "default")
     problems: list[str] = []
     values: dict[str, Any] = {}
@@ -210,7 +211,7 @@ def set_value(home: Path, key: str, text: str) -> _Value:
     Raises:
         ConfigError: the key is unknown, the value not allowed, or the file is not TOML.
     """
-    setting = _setting(key)
+    setting = lookup(key)
     value = setting.parse(text)
     _rewrite(home, key, value)
     return value
@@ -218,7 +219,7 @@ def set_value(home: Path, key: str, text: str) -> _Value:
 
 def unset_value(home: Path, key: str) -> bool:
     """Take one setting out of ``config.toml``; False when it was not there. Raises ConfigError."""
-    _setting(key)
+    lookup(key)
     return _rewrite(home, key, None)
 
 
@@ -260,7 +261,8 @@ def write_hook_conf(
 # --------------------------------------------------------------------------------------------------
 
 
-def _setting(key: str) -> Setting:
+def lookup(key: str) -> Setting:
+    """Return a row of the settings table; ConfigError with the nearest names when there is none."""
     setting = SETTINGS.get(key)
     if setting is None:
         raise _unknown(key)

@@ -42,7 +42,7 @@ Json: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The place of an operand: ``text`` for people (``$and[1].$eq[0]``), ``steps`` into the JSON."""
+    """The place of an operand: ``text`` for people (``$and[1].$eq[0]``), ``steps`` into JSON."""
 
     root: Json = dataclasses.field(repr=False, compare=False)
     steps: tuple[str | int, ...] = ()

@@ -1,0 +1,159 @@
+"""The program: a table of commands, and the one place where errors become sentences and exit codes.
+
+Nothing is imported here that a command does not need: the table serves ``--help`` and completion,
+and only the command that runs has its module loaded. Typer itself is imported after the decision
+whether rich is wanted, which is only when a person looks at a terminal.
+
+Exit codes: 0 done; 1 refused, not found or failed; 2 the command line or a setting is wrong;
+5 the store is busy; 6 it is damaged; 7 it is newer than this program; 70 a fault of the program;
+130 interrupted; 141 the reader of the output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from hypatia_mem.errors import HypatiaError
+
+if TYPE_CHECKING:
+    from hypatia_mem.cli.group import LazyGroup
+
+__all__ = ["COMMANDS", "Row", "build", "main", "run"]
+
+_ROOM = "hypatia_mem.cli."
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One command: where its function (or Typer application) lives, and its one-line summary."""
+
+    module: str
+    function: str
+    summary: str
+
+
+COMMANDS: dict[str, Row] = {
+    "install": Row(_ROOM + "setup", "install", "Set the hooks and the skill up in Claude Code."),
+    "uninstall": Row(_ROOM + "setup", "uninstall", "Take out exactly what install put in."),
+    "upgrade": Row(_ROOM + "setup", "upgrade", "Point the hooks at this version of the program."),
+    "status": Row(_ROOM + "ops", "status", "Turns captured, stored and waiting; the last error."),
+    "doctor": Row(_ROOM + "ops", "doctor", "Check everything; name the remedy; --fix applies it."),
+    "worker": Row(_ROOM + "ops", "worker", "Run, watch, stop or drain by the background worker."),
+    "log": Row(_ROOM + "ops", "log", "What changed and by whom; --program for the program's log."),
+    "config": Row(_ROOM + "settings", "config", "List, read and change settings."),
+    "project": Row(_ROOM + "projects", "project", "List, alias, merge, rename, exclude projects."),
+    "sessions": Row(_ROOM + "sessions", "sessions", "List sessions; edit title, tags and pins."),
+    "show": Row(_ROOM + "sessions", "show", "Show an entry, a message or a whole session."),
+    "search": Row(_ROOM + "graph", "search", "Full-text search in this project and the global."),
+    "query": Row(_ROOM + "graph", "query", "Run a JSE expression over the knowledge graph."),
+    "session-current": Row(
+        _ROOM + "graph", "session_current", "Messages that no summary covers yet, oldest first."
+    ),
+    "remember": Row(_ROOM + "memory", "remember", "Keep a rule, a taboo or a memory."),
+    "forget": Row(_ROOM + "memory", "forget", "Withdraw a memory so that it stays forgotten."),
+    "rules": Row(_ROOM + "memory", "rules", "The taboos, rules and memories that hold here."),
+    "knowledge-create": Row(_ROOM + "graph", "knowledge_create", "Create a knowledge entry."),
+    "knowledge-get": Row(_ROOM + "graph", "knowledge_get", "Print a knowledge entry."),
+    "knowledge-update": Row(_ROOM + "graph", "knowledge_update", "Change fields of an entry."),
+    "knowledge-delete": Row(_ROOM + "graph", "knowledge_delete", "Delete a knowledge entry."),
+    "statement-create": Row(_ROOM + "graph", "statement_create", "Create a statement (triple)."),
+    "statement-delete": Row(_ROOM + "graph", "statement_delete", "Delete a statement (triple)."),
+    "completion": Row(_ROOM + "ops", "completion", "Print the completion script of a shell."),
+}
+
+
+def build() -> LazyGroup:
+    """Return the command group; imports Typer, but no command."""
+    from hypatia_mem.cli.group import LazyGroup
+
+    return LazyGroup(COMMANDS)
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run the program with ``argv`` (default: the process's) and exit with its code."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the program; the exit code. Prints every error as a sentence, never a traceback."""
+    from hypatia_mem.cli.output import harden_streams, print_error, silence_stdout
+
+    harden_streams()
+    if not sys.stdout.isatty():
+        os.environ["TYPER_USE_RICH"] = "0"  # an agent or a pipe reads this: plain and quick
+    arguments = list(argv) or ["--help"]
+    as_json = "--json" in arguments
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except HypatiaError as error:
+        return print_error(error.kind, error.message, error.hint, error.exit_code, as_json)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        silence_stdout()
+        return 141
+    except OSError as error:
+        what = error.strerror or type(error).__name__
+        where = f": {error.filename}" if error.filename else ""
+        return print_error("IO error", f"{what}{where}", "", 1, as_json)
+    except Exception as error:  # noqa: BLE001 - the outermost handler: a fault becomes a sentence
+        return _fault(error, as_json)
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    from hypatia_mem.cli.group import usage_errors
+
+    group = build()
+    exits, usage = usage_errors()
+    try:
+        result: Any = group.main(arguments, prog_name=_program(), standalone_mode=False)
+    except exits as error:
+        return int(getattr(error, "exit_code", 1))
+    except usage as error:
+        from hypatia_mem.cli.output import print_error
+
+        hint = "" if error.ctx is None else f"Try '{error.ctx.command_path} --help'."
+        code = int(error.exit_code)
+        return print_error("usage", error.format_message(), hint, code, "--json" in arguments)
+    return result if isinstance(result, int) else 0
+
+
+def _program() -> str:
+    name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119 - no pathlib needed
+    return name if name in ("hypatia", "hypatia-mem") else "hypatia-mem"
+
+
+def _fault(error: Exception, as_json: bool) -> int:
+    """Name an unforeseen error and keep where it happened in the log; never what it was about."""
+    import contextlib
+    import traceback
+
+    from hypatia_mem.cli.output import print_error
+
+    if os.environ.get("HYPATIA_MEM_DEBUG"):
+        raise error
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    place = " < ".join(
+        f"{os.path.basename(frame.filename)}:{frame.lineno}"  # noqa: PTH119
+        for frame in reversed(frames)
+    )
+    name = type(error).__name__
+    with contextlib.suppress(Exception):
+        from hypatia_mem.capture import paths
+
+        home = paths.home()
+        if os.path.isdir(home):  # noqa: PTH112
+            paths.log_line(home, "ERROR", "cli", f"a fault of the program: {name} at {place}")
+    return print_error(
+        "internal error",
+        f"{name} at {place}",
+        "This is a fault of hypatia-mem. HYPATIA_MEM_DEBUG=1 prints the details for a report.",
+        70,
+        as_json,
+    )

@@ -1,0 +1,371 @@
+"""``doctor``: every check with what it found, its remedy, and where it is safe, its repair.
+
+A check never raises and never repairs by itself. ``note`` is worth knowing, ``problem`` makes the
+exit code 1. A repair only makes again what is derived, tightens permissions, or drains.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypatia_mem.capture import paths
+from hypatia_mem.cli import observe
+from hypatia_mem.cli.output import ago
+from hypatia_mem.errors import HypatiaError, StoreBusy, StoreCorrupt, StoreTooNew
+
+__all__ = ["Check", "survey"]
+
+_LITTLE_SPACE = 64 * 1024 * 1024
+_WAITING_TOO_LONG = 120.0
+_OLD_SNAPSHOT = 7 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding; ``state`` is ``ok``, ``note`` or ``problem``."""
+
+    name: str
+    state: str
+    says: str
+    remedy: str = ""
+    repair: Callable[[], object] | None = None
+
+
+def survey(home: Path) -> list[Check]:
+    """Run every check, cheapest first."""
+    if not home.is_dir():
+        return [
+            Check(
+                "home",
+                "problem",
+                f"{home} does not exist",
+                "Run: hypatia-mem install",
+                lambda: paths.ensure_home(str(home)),
+            )
+        ]
+    store = observe.see_store(home)
+    spool = observe.see_spool(home, store.cursors)
+    return [
+        _home(home),
+        _space(home),
+        _spool_writable(home),
+        *_hooks(home),
+        _firing(store, spool),
+        _hook_failure(),
+        _settings(home),
+        _worker(home),
+        _store(store),
+        _undrained(home, spool),
+        _damage(home, spool),
+        _index(home, store),
+        _briefs(home, store),
+        _snapshots(home),
+        _log(home),
+    ]
+
+
+def _home(home: Path) -> Check:
+    loose = [path for path in _private(home) if _is_loose(path)]
+    if loose:
+        return Check(
+            "home",
+            "problem",
+            f"{len(loose)} files or folders can be read by others, first {loose[0]}",
+            f"chmod -R go-rwx {home}",
+            lambda: [path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700) for path in loose],
+        )
+    return Check("home", "ok", f"{home}, private")
+
+
+def _private(home: Path) -> Iterator[Path]:
+    yield home
+    for path in home.iterdir():
+        if not path.is_symlink():
+            yield path
+    for path in (home / "spool").glob("*.jsonl"):
+        yield path
+
+
+def _is_loose(path: Path) -> bool:
+    if os.name == "nt":
+        return False
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return bool(found.st_mode & 0o077) and found.st_uid == os.getuid()
+
+
+def _space(home: Path) -> Check:
+    free = shutil.disk_usage(home).free
+    if free < _LITTLE_SPACE:
+        return Check(
+            "disk",
+            "problem",
+            f"{free // 1024 // 1024} MiB free, so turns may soon not be kept",
+            "Free some space; nothing captured so far is lost.",
+        )
+    return Check("disk", "ok", f"{free // 1024 // 1024} MiB free")
+
+
+def _spool_writable(home: Path) -> Check:
+    probe = home / "spool" / f".doctor.{os.getpid()}"
+    try:
+        paths.ensure_home(str(home))
+        probe.write_bytes(b"x")
+        probe.unlink()
+    except OSError as error:
+        return Check(
+            "spool",
+            "problem",
+            f"nothing can be written to {home / 'spool'}: {error.strerror}",
+            "Make the folder writable for yourself, or free space; until then no turn is kept.",
+        )
+    return Check("spool", "ok", "can be written")
+
+
+def _hooks(home: Path) -> Iterator[Check]:
+    from hypatia_mem import install
+
+    places = install.installed_state()
+    if not places:
+        yield Check("hooks", "problem", "not installed", "Run: hypatia-mem install")
+    for place in places:
+        problem = getattr(place, "problem", "")
+        where = str(getattr(place, "where", place))
+        if problem:
+            yield Check("hooks", "problem", f"{where}: {problem}", "Run: hypatia-mem install")
+        else:
+            yield Check("hooks", "ok", f"installed in {where}")
+    yield _interpreter(home)
+    off = [path for path in _client_settings() if observe.read_json(path).get("disableAllHooks")]
+    if off:
+        yield Check(
+            "client",
+            "problem",
+            f'"disableAllHooks" is set in {off[0]}, so Claude Code runs no hook at all',
+            "Take that line out, or nothing is captured.",
+        )
+
+
+def _client_settings() -> Iterator[Path]:
+    folder = os.environ.get("CLAUDE_CONFIG_DIR")
+    config = Path(folder) if folder else Path.home() / ".claude"
+    here = Path(paths.find_root(str(Path.cwd())).path) / ".claude"
+    for base in (config, here):
+        yield base / "settings.json"
+        yield base / "settings.local.json"
+
+
+def _interpreter(home: Path) -> Check:
+    try:
+        lines = (home / "hook.conf").read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    python = dict(line.split("=", 1) for line in lines if "=" in line).get("python", "")
+    if not python:
+        return Check(
+            "interpreter",
+            "problem",
+            "hook.conf names no interpreter, so hooks keep turns but start no worker",
+            "Run: hypatia-mem install",
+            lambda: _render_hook_conf(home, sys.executable),
+        )
+    if not os.access(python, os.X_OK):
+        return Check(
+            "interpreter",
+            "problem",
+            f"the worker's interpreter is gone: {python}",
+            "Run: hypatia-mem upgrade",
+            lambda: _render_hook_conf(home, sys.executable),
+        )
+    return Check("interpreter", "ok", python)
+
+
+def _render_hook_conf(home: Path, python: str) -> None:
+    from hypatia_mem.config import read_settings, write_hook_conf
+
+    write_hook_conf(home, read_settings(home, {}).settings, python=os.path.realpath(python))
+
+
+def _firing(store: observe.StoreView, spool: observe.SpoolView) -> Check:
+    newest = spool.newest
+    if newest is not None:
+        age = ago(time.time() - newest.at)
+        return Check("firing", "ok", f"last hook {age} ago ({newest.event}, {newest.client})")
+    if store.counts.get("messages"):
+        return Check("firing", "ok", "hooks have fired; their records are all drained and gone")
+    return Check(
+        "firing",
+        "note",
+        "no hook has fired yet",
+        "Start a new session in Claude Code and type a prompt; a running one has to be restarted.",
+    )
+
+
+def _hook_failure() -> Check:
+    failure = observe.hook_failure()
+    if not failure:
+        return Check("hook failures", "ok", "none")
+    return Check(
+        "hook failures",
+        "problem",
+        failure,
+        "Cure the cause named here; the turns since are read from the client's transcript.",
+    )
+
+
+def _settings(home: Path) -> Check:
+    from hypatia_mem.config import read_settings
+
+    loaded = read_settings(home)
+    if loaded.problems:
+        return Check(
+            "settings", "problem", loaded.problems[0], "Correct it with: hypatia-mem config set"
+        )
+    if not loaded.settings.capture:
+        return Check(
+            "settings",
+            "note",
+            "capture is off, so no turn is kept",
+            "Run: hypatia-mem config set capture on",
+        )
+    return Check("settings", "ok", "in order")
+
+
+def _worker(home: Path) -> Check:
+    from hypatia_mem import worker
+
+    found = worker.state(home)
+    if found.stalled:
+        return Check(
+            "worker",
+            "problem",
+            f"process {found.pid} holds the lock and shows no sign of life",
+            "Run: hypatia-mem worker stop; the next prompt starts another.",
+        )
+    return Check("worker", "ok", "running" if found.running else "idle (the hook starts it)")
+
+
+def _store(store: observe.StoreView) -> Check:
+    error = store.error
+    if error is None:
+        messages = store.counts.get("messages", 0)
+        return Check("store", "ok", f"opens, {messages} messages")
+    remedies: dict[type[Exception], str] = {
+        StoreBusy: "Close the program that has it open (a DuckDB shell?), then look again.",
+        StoreCorrupt: "Run: hypatia-mem worker run; it sets the file aside and restores.",
+        StoreTooNew: "Upgrade hypatia-mem to the version that wrote it, or newer.",
+    }
+    return Check("store", "problem", error.message, remedies.get(type(error), error.hint))
+
+
+def _undrained(home: Path, spool: observe.SpoolView) -> Check:
+    if not spool.waiting or spool.oldest is None:
+        return Check("drain", "ok", "every record is in the store")
+    age = time.time() - spool.oldest
+    says = f"{spool.waiting} records wait, the oldest for {ago(age)}"
+    if age < _WAITING_TOO_LONG:
+        return Check("drain", "ok", says)
+    return Check("drain", "problem", says, "Run: hypatia-mem worker drain", lambda: _drain(home))
+
+
+def _drain(home: Path) -> None:
+    from hypatia_mem import worker
+
+    worker.run(home, once=True)
+
+
+def _damage(home: Path, spool: observe.SpoolView) -> Check:
+    kept = _count(home / "spool" / "quarantine") + _count(home / "quarantine")
+    if spool.damaged:
+        return Check(
+            "damage",
+            "note",
+            f"{spool.damaged} damaged stretches in the spool, not read past yet",
+            "Run: hypatia-mem worker drain; the bytes go to quarantine, the rest is kept.",
+            lambda: _drain(home),
+        )
+    if kept:
+        return Check(
+            "damage",
+            "note",
+            f"{kept} damaged pieces were set aside in quarantine",
+            f"Nothing to do; look at or delete them under {home}.",
+        )
+    return Check("damage", "ok", "none")
+
+
+def _count(folder: Path) -> int:
+    return sum(1 for _ in folder.iterdir()) if folder.is_dir() else 0
+
+
+def _index(home: Path, store: observe.StoreView) -> Check:
+    if store.error is not None:
+        return Check("index", "note", "not compared, because the store cannot be asked")
+    seq = observe.index_seq(home)
+    if seq is None and not store.ledger_seq:
+        return Check("index", "ok", "nothing to index yet")
+    if seq is None or seq < store.ledger_seq:
+        behind = "missing" if seq is None else f"{store.ledger_seq - seq} changes behind"
+        return Check(
+            "index", "problem", behind, "Run: hypatia-mem doctor --fix", lambda: _refresh(home)
+        )
+    return Check("index", "ok", f"up to change {seq}")
+
+
+def _briefs(home: Path, store: observe.StoreView) -> Check:
+    if store.error is not None or not store.counts.get("messages"):
+        return Check(
+            "briefs", "ok", "nothing to brief yet" if store.error is None else "not checked"
+        )
+    if any((home / "briefs").glob("*.json")):
+        return Check("briefs", "ok", f"{_count(home / 'briefs')} files")
+    return Check(
+        "briefs", "problem", "missing", "Run: hypatia-mem doctor --fix", lambda: _refresh(home)
+    )
+
+
+def _refresh(home: Path) -> None:
+    from hypatia_mem.memory import curate
+
+    curate.refresh(home)
+
+
+def _snapshots(home: Path) -> Check:
+    from hypatia_mem.store import snapshot
+
+    try:
+        newest = snapshot.newest_verified(home)
+    except (HypatiaError, OSError) as error:
+        return Check("snapshots", "problem", f"cannot be read: {type(error).__name__}")
+    if newest is None:
+        if not (home / "memory.duckdb").exists():
+            return Check("snapshots", "ok", "nothing to copy yet")
+        return Check("snapshots", "note", "none yet", "The worker makes one when it is idle.")
+    path = Path(getattr(newest, "path", newest))
+    age = time.time() - path.stat().st_mtime
+    if age > _OLD_SNAPSHOT and (home / "memory.duckdb").stat().st_mtime > path.stat().st_mtime:
+        return Check(
+            "snapshots", "note", f"the newest is {ago(age)} old", "The worker makes one when idle."
+        )
+    return Check("snapshots", "ok", f"newest verified {ago(age)} ago")
+
+
+def _log(home: Path) -> Check:
+    errors = observe.recent_errors(home)
+    if errors:
+        return Check(
+            "log",
+            "note",
+            f"{len(errors)} errors in the last day, the last: {errors[-1]}",
+            "See: hypatia-mem log --program",
+        )
+    return Check("log", "ok", "no errors in the last day")

@@ -1,0 +1,96 @@
+"""Where a command stands: home, time, author, and the scopes of the current project.
+
+The scope comes from the resolved project (I5). A known folder's scope is read from the small file
+beside its brief, so that ``search`` needs no DuckDB; only a folder not seen before asks the store.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hypatia_mem.capture import paths
+from hypatia_mem.errors import UsageError
+from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel
+
+__all__ = ["author", "channel", "current_folder", "current_scope", "home", "now", "scopes_for"]
+
+_AGENT_MARKS = ("CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT", "AI_AGENT")
+
+
+def home() -> Path:
+    """Return the memory's home; nothing is created."""
+    return Path(paths.home())
+
+
+def now() -> datetime:
+    """Return the time as the store keeps it: naive UTC."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def channel() -> Channel:
+    """Return by which door this command came in; observed, never claimed.
+
+    An agent is recognised by the marks its client leaves in the environment, or by there being no
+    terminal to type at.
+    """
+    if any(os.environ.get(mark) for mark in _AGENT_MARKS):
+        return Channel.CLI_AGENT
+    try:
+        at_terminal = sys.stdin is not None and sys.stdin.isatty()
+    except ValueError:  # closed
+        at_terminal = False
+    return Channel.CLI_PERSON if at_terminal else Channel.CLI_AGENT
+
+
+def author() -> Author:
+    """Return who writes: the login name, the observed channel, the agent's session if it says."""
+    return Author(
+        channel=channel(),
+        actor=os.environ.get("USER") or os.environ.get("LOGNAME") or "",
+        producer=os.environ.get("AI_AGENT", ""),
+        session_id=os.environ.get("CLAUDE_CODE_SESSION_ID", ""),
+    )
+
+
+def current_folder() -> str:
+    """Return the working directory; UsageError when it is gone."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        raise UsageError(
+            "the current folder does not exist any more, so its project cannot be told",
+            hint="Change to a folder, or name the scope with --scope.",
+        ) from None
+
+
+def current_scope() -> str:
+    """Return the scope of the project the current folder lies in."""
+    folder = current_folder()
+    root = paths.find_root(folder)
+    written = home() / "briefs" / f"{root.key}.scope"
+    try:
+        return written.read_text("utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError):
+        return _resolved(folder)
+
+
+def _resolved(folder: str) -> str:
+    from hypatia_mem.memory import projects
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home(), write=False) as store:
+        return projects.resolve(store, folder).scope
+
+
+def scopes_for(scope: list[str] | None, all_projects: bool) -> list[str] | None:
+    """Return the scopes to read: those named, or the project's and the global; None means all."""
+    if scope and all_projects:
+        raise UsageError("--scope and --all-projects contradict each other")
+    if all_projects:
+        return None
+    if scope:
+        return list(dict.fromkeys(scope))
+    return [current_scope(), GLOBAL_SCOPE]

@@ -1,0 +1,439 @@
+"""The knowledge graph from the command line: query, search, entries and statements.
+
+Names, flags and texts are those of the published Hypatia skill, so that its command lines run
+unchanged; ``--json`` gives every command a machine form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hypatia_mem.cli import context, values
+from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Offset, Scopes
+from hypatia_mem.cli.output import emit, print_json, say
+from hypatia_mem.errors import NotFound, Refused, UsageError
+from hypatia_mem.model import GLOBAL_SCOPE, Entry, Outcome, Statement, Trust
+
+__all__ = [
+    "knowledge_create",
+    "knowledge_delete",
+    "knowledge_get",
+    "knowledge_update",
+    "query",
+    "run_query",
+    "search",
+    "session_current",
+    "statement_create",
+    "statement_delete",
+]
+
+_FEW_HITS = 1_000
+_ALL_HITS = 1_000_000
+
+_Name = Annotated[str, typer.Argument(help="The entry's name.", show_default=False)]
+_Data = Annotated[
+    str | None,
+    typer.Option(
+        "-d", "--data", help="The text; - reads standard input, @FILE a file, @@ is a plain @."
+    ),
+]
+_Tags = Annotated[str | None, typer.Option("-t", "--tags", help="Tags, separated by commas.")]
+_Synonyms = Annotated[
+    str | None, typer.Option("--synonyms", help="Other names, separated by commas.")
+]
+_Figures = Annotated[
+    str | None, typer.Option("-f", "--figures", help="archive:// links, separated by commas.")
+]
+_ScopeList = Annotated[
+    str | None,
+    typer.Option(
+        "--scopes",
+        help='Scopes, separated by commas; "" is global, "app," is app and global. '
+        "Without it: the current project.",
+    ),
+]
+_Subject = Annotated[str, typer.Argument(help="The subject (head).", show_default=False)]
+_Predicate = Annotated[str, typer.Argument(help="The predicate (relation).", show_default=False)]
+_Object = Annotated[str, typer.Argument(help="The object (tail).", show_default=False)]
+
+
+def query(
+    expression: Annotated[
+        str,
+        typer.Argument(
+            help="A JSE expression; - reads it from standard input, @FILE from a file.",
+            show_default=False,
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Run a JSE expression over the knowledge graph and print the rows as JSON.
+
+    The expression itself says which scopes it reads. Without rows it prints
+    "No results found."; with --json an empty list.
+
+    Example: hypatia-mem query '["$knowledge", ["$contains", "tags", "rule"]]'
+    """
+    _print_rows(run_query(context.home(), values.read_text(expression, "the expression")), as_json)
+
+
+def run_query(home: Path, expression: str) -> list[dict[str, Any]]:
+    """Return the rows of an expression in their published shape; raises ExpressionError.
+
+    The search index is asked for few hits first and for more as long as the rows may be
+    incomplete, so that filters always apply before the limit.
+    """
+    from hypatia_mem.jse.compiler import compile_query
+    from hypatia_mem.jse.parser import parse
+    from hypatia_mem.jse.rows import shape_row
+    from hypatia_mem.store.connection import open_store
+
+    parsed = parse(expression)
+    reach = _FEW_HITS
+    hits = _Hits(home, reach)
+    compiled = compile_query(parsed, hits)
+    if hits.cut and not compiled.monotone:
+        reach = _ALL_HITS
+        compiled = compile_query(parsed, hits := _Hits(home, reach))
+    with open_store(home, write=False) as store:
+        while True:
+            rows = store.run(compiled.sql, list(compiled.params))
+            wanted = parsed.options.limit
+            if not hits.cut or reach >= _ALL_HITS or (wanted is not None and len(rows) >= wanted):
+                return [shape_row(compiled.catalog, row) for row in rows]
+            reach *= 10
+            compiled = compile_query(parsed, hits := _Hits(home, reach))
+
+
+class _Hits:
+    """Answers ``$search`` from the index, up to ``reach`` hits; ``cut`` when there may be more."""
+
+    def __init__(self, home: Path, reach: int) -> None:
+        self.home = home
+        self.reach = reach
+        self.cut = False
+
+    def __call__(self, text: str, catalog: str) -> Sequence[tuple[str, float]]:
+        from hypatia_mem.store.search import SearchIndex
+
+        found = SearchIndex(self.home).search(text, scopes=None, catalog=catalog, limit=self.reach)
+        self.cut = self.cut or len(found) >= self.reach
+        return [(hit.name, hit.score) for hit in found]
+
+
+def search(
+    text: Annotated[
+        str, typer.Argument(help="Words to look for; all forms count.", show_default=False)
+    ],
+    catalog: Annotated[
+        str | None, typer.Option("-c", "--catalog", help="Only knowledge, or only statement.")
+    ] = None,
+    limit: Limit = 100,
+    offset: Offset = 0,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search the full text of entries, messages and statements, best first.
+
+    Reads the current project and the global scope. Rows carry catalog, key, content (a JSON
+    text), score (higher is better) and rank (lower is better).
+
+    Example: hypatia-mem search "connection pool" --limit 5 -c knowledge
+    """
+    from hypatia_mem.store.search import SearchIndex
+
+    if catalog not in (None, "knowledge", "statement"):
+        raise UsageError(f"--catalog is knowledge or statement, not {catalog[:40]!a}")
+    words = values.checked(text, "the search text")
+    found = SearchIndex(context.home()).search(
+        words,
+        scopes=context.scopes_for(scope, all_projects),
+        catalog=catalog,
+        limit=limit,
+        offset=offset,
+    )
+    rows = [_hit_row(offset + place, hit) for place, hit in enumerate(found, start=1)]
+    _print_rows(rows, as_json)
+
+
+def _hit_row(place: int, hit: Any) -> dict[str, Any]:  # noqa: ANN401 - Hit of a lazy import
+    from hypatia_mem.jse.rows import time_text
+
+    content = {
+        "format": "markdown",
+        "data": hit.snippet_text,
+        "scopes": list(hit.scopes) or None,
+    }
+    at = hit.at
+    return {
+        "id": place,
+        "catalog": hit.catalog,
+        "key": hit.name,
+        "kind": hit.kind,
+        "content": json.dumps(content, ensure_ascii=False),
+        "score": round(hit.score, 6),
+        "rank": round(-hit.score, 6),
+        "created_at": at if at is None or isinstance(at, str) else time_text(at),
+    }
+
+
+def session_current(
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the messages that no summary covers yet, oldest first.
+
+    Reads the current project and the global scope.
+
+    Example: hypatia-mem session-current --scope app
+    """
+    scopes = context.scopes_for(scope, all_projects)
+    conditions: list[Any] = []
+    if scopes is not None:
+        conditions = [["$or", *(["$contains", "scopes", item] for item in scopes)]]
+    rows = run_query(
+        context.home(), json.dumps({"$not-summaried": ["message", *conditions], "limit": -1})
+    )
+    if as_json:
+        print_json({"total": len(rows), "messages": rows[:limit]})
+        return
+    if not rows:
+        say("No unsummarized messages.")
+        return
+    for row in rows[:limit]:
+        say(f"  {row['name']}  {row['created_at']}")
+    noun = "message" if len(rows) == 1 else "messages"
+    shown = f", the first {limit} shown" if len(rows) > limit else ""
+    say(f"  ({len(rows)} unsummarized {noun}{shown})")
+
+
+def knowledge_create(
+    name: _Name,
+    data: _Data = None,
+    tags: _Tags = None,
+    synonyms: _Synonyms = None,
+    figures: _Figures = None,
+    scopes: _ScopeList = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a knowledge entry.
+
+    Tags rule and taboo make it part of every session's brief in its scopes.
+
+    Example: hypatia-mem knowledge-create "wu-2026-05-10-pool" -d "## Lesson ..."
+    --tags "memory,work-unit,postgres"
+    """
+    from hypatia_mem.memory import curate
+
+    labels = values.parse_tags(tags or "")
+    entry = Entry(
+        name=values.checked(name, "the name"),
+        content=values.read_text(data, "--data") if data is not None else "",
+        tags=labels,
+        scopes=_scopes(scopes),
+        synonyms=values.parse_list(synonyms or "", "--synonyms"),
+        figures=values.parse_list(figures or "", "--figures"),
+        kind=kind_of(labels),
+    )
+    outcome = curate.create_entry(context.home(), entry, author=context.author(), now=context.now())
+    _report(outcome, f"Created knowledge: {outcome.name}", as_json)
+
+
+def knowledge_get(name: _Name, as_json: AsJson = False) -> None:
+    """Print a knowledge entry as JSON: name, content, created_at.
+
+    A missing one is a sentence and exit code 0, as Hypatia has it; with --json an error.
+
+    Example: hypatia-mem knowledge-get "rule:never-mock-the-database"
+    """
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(context.home(), write=False) as store:
+        entry = store.entry(name)
+    if entry is not None and not is_withheld(entry):
+        print_json(entry_row(entry))
+    elif as_json:
+        raise NotFound(f"knowledge {name!r}")
+    else:
+        say(f"Knowledge '{name}' not found.")
+
+
+def knowledge_update(
+    name: _Name,
+    data: _Data = None,
+    tags: _Tags = None,
+    synonyms: _Synonyms = None,
+    figures: _Figures = None,
+    scopes: _ScopeList = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change fields of a knowledge entry; what is not named stays, "" clears.
+
+    Only --scopes "" is different: it makes the entry global, as it does on creation.
+
+    Example: hypatia-mem knowledge-update session-abc -d @summary.md
+    """
+    from hypatia_mem.memory import curate
+
+    fields: dict[str, Any] = {}
+    if data is not None:
+        fields["content"] = values.read_text(data, "--data")
+    if tags is not None:
+        fields["tags"] = values.parse_tags(tags)
+        fields["kind"] = kind_of(fields["tags"])
+    if synonyms is not None:
+        fields["synonyms"] = values.parse_list(synonyms, "--synonyms")
+    if figures is not None:
+        fields["figures"] = values.parse_list(figures, "--figures")
+    if scopes is not None:
+        fields["scopes"] = values.parse_scopes(scopes)
+    outcome = curate.update_entry(
+        context.home(), name, fields, author=context.author(), now=context.now()
+    )
+    verb = "Knowledge unchanged" if outcome.verb == "unchanged" else "Updated knowledge"
+    _report(outcome, f"{verb}: {name}", as_json)
+
+
+def knowledge_delete(name: _Name, as_json: AsJson = False) -> None:
+    """Delete a knowledge entry and the statements that name it.
+
+    The value may come back; "forget" is what keeps it away.
+
+    Example: hypatia-mem knowledge-delete "wu-2026-05-10-pool"
+    """
+    from hypatia_mem.memory import curate
+
+    outcome = curate.delete_entry(context.home(), name, author=context.author(), now=context.now())
+    _report(outcome, f"Deleted knowledge: {name}", as_json)
+
+
+def statement_create(
+    subject: _Subject,
+    predicate: _Predicate,
+    object_: _Object,
+    data: _Data = None,
+    synonyms: Annotated[
+        str | None,
+        typer.Option(
+            "--synonyms", help='Other names as JSON: {"subject": [...], "object": [...]}.'
+        ),
+    ] = None,
+    scopes: _ScopeList = None,
+    tags: Annotated[str | None, typer.Option("--tags", hidden=True)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a statement (triple); one that exists already is left as it is.
+
+    Either end may name something that has no entry.
+
+    Example: hypatia-mem statement-create "wu-2026-05-10-pool" is_a work-unit
+    """
+    from hypatia_mem.memory import curate
+
+    if tags is not None:
+        raise UsageError(
+            "a statement carries no tags",
+            hint="Leave --tags out; a tag of its own kind is a statement: ... is_a work-unit",
+        )
+    statement = Statement(
+        *_triple(subject, predicate, object_),
+        content=values.read_text(data, "--data") if data is not None else "",
+        scopes=_scopes(scopes),
+        synonyms=values.parse_synonyms(synonyms or ""),
+    )
+    outcome = curate.create_statement(
+        context.home(), statement, author=context.author(), now=context.now()
+    )
+    shown = f"({subject}, {predicate}, {object_})"
+    exists = outcome.verb in ("unchanged", "exists")
+    text = f"Statement already exists: {shown}" if exists else f"Created statement: {shown}"
+    _report(outcome, text, as_json)
+
+
+def statement_delete(
+    subject: _Subject, predicate: _Predicate, object_: _Object, as_json: AsJson = False
+) -> None:
+    """Delete a statement (triple).
+
+    Example: hypatia-mem statement-delete "wu-2026-05-10-pool" is_a work-unit
+    """
+    from hypatia_mem.memory import curate
+
+    outcome = curate.delete_statement(
+        context.home(),
+        *_triple(subject, predicate, object_),
+        author=context.author(),
+        now=context.now(),
+    )
+    _report(outcome, f"Deleted statement: ({subject}, {predicate}, {object_})", as_json)
+
+
+def kind_of(tags: Sequence[str]) -> str:
+    """Return the kind an entry has by its tags; a work unit is knowledge, not a memory."""
+    for kind in ("taboo", "rule", "summary", "session"):
+        if kind in tags:
+            return kind
+    return "memory" if "memory" in tags and "work-unit" not in tags else "knowledge"
+
+
+def is_withheld(entry: Entry) -> bool:
+    """Tell whether an entry is kept out of reads."""
+    return entry.suppressed or entry.trust in (Trust.CANDIDATE, Trust.REJECTED)
+
+
+def entry_row(entry: Entry) -> dict[str, Any]:
+    """Return an entry in the published shape of a row."""
+    from hypatia_mem.jse.rows import knowledge_row
+
+    return knowledge_row(
+        {
+            "name": entry.name,
+            "content": entry.content,
+            "format": entry.format,
+            "tags": entry.tags,
+            "synonyms": entry.synonyms,
+            "figures": entry.figures,
+            "scopes": entry.scopes,
+            "created_at": entry.created_at,
+        }
+    )
+
+
+def _scopes(text: str | None) -> tuple[str, ...]:
+    if text is not None:
+        return values.parse_scopes(text)
+    scope = context.current_scope()
+    return (scope or GLOBAL_SCOPE,)
+
+
+def _triple(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
+    return (
+        values.checked(subject, "the subject"),
+        values.checked(predicate, "the predicate"),
+        values.checked(object_, "the object"),
+    )
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if rows or as_json:
+        print_json(rows)
+    else:
+        say("No results found.")
+
+
+def _report(outcome: Outcome, text: str, as_json: bool) -> None:
+    if outcome.verb == "refused":
+        raise Refused(
+            f"{outcome.name!r} was not stored: {outcome.reason or 'it was forgotten before'}",
+            hint="A person can bring it back by running this command in a terminal.",
+        )
+    machine = {"verb": outcome.verb, "name": outcome.name, **dict(outcome.details)}
+    emit(machine, text, as_json)

@@ -1,0 +1,220 @@
+"""Remember, forget and look at what is remembered: always this project and the global scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from hypatia_mem.cli import context, values
+from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
+from hypatia_mem.cli.output import emit, print_json, say
+from hypatia_mem.errors import NotFound, Refused, UsageError
+from hypatia_mem.model import GLOBAL_SCOPE, Entry
+
+__all__ = ["forget", "remember", "rules"]
+
+_KINDS = ("taboo", "rule", "memory")
+
+
+def remember(
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="What to keep; - reads standard input, @FILE a file.", show_default=False
+        ),
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", help="rule, taboo or memory; without it the words decide."),
+    ] = None,
+    global_: Annotated[
+        bool, typer.Option("--global", help="Let it hold in every project.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Keep a rule, a taboo or a memory; the next session of this project is told.
+
+    Secrets in the text are taken out before it is stored.
+
+    Example: hypatia-mem remember "never mock the database"
+    """
+    from hypatia_mem.memory import curate
+
+    words = values.read_text(text, "the text")
+    scope = GLOBAL_SCOPE if global_ else context.current_scope()
+    chosen = kind or _kind_by_words(words)
+    outcome = curate.remember(
+        context.home(),
+        words,
+        kind=chosen,
+        scope=scope,
+        author=context.author(),
+        now=context.now(),
+    )
+    if outcome.verb == "refused":
+        raise Refused(
+            f"not stored: {outcome.reason or 'this was forgotten before'}",
+            hint="A person can bring it back by running this command in a terminal.",
+        )
+    verb = "Already stored" if outcome.verb == "unchanged" else "Stored"
+    where = f"scoped to {scope}" if scope else "global"
+    line = f'[hypatia-memory] {verb}: "{outcome.name}" ({chosen}, {where}).'
+    machine = {"verb": outcome.verb, "name": outcome.name, "kind": chosen, "scopes": [scope]}
+    emit(machine, line, as_json)
+
+
+def _kind_by_words(words: str) -> str:
+    from hypatia_mem.capture import immediate
+
+    request = immediate.parse(f"remember: {words}")
+    return request.kind if request is not None else "memory"
+
+
+def forget(
+    text: Annotated[
+        str | None,
+        typer.Argument(help="Words that tell which memory is meant.", show_default=False),
+    ] = None,
+    id_: Annotated[
+        list[str] | None, typer.Option("--id", help="Exactly this entry; may be repeated.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be removed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Withdraw a memory of this project (or a global one), so that it stays forgotten.
+
+    One entry that holds every word is removed. Of several none is: they are listed, and --id
+    names the ones that are meant. Exit code 1 when nothing was removed.
+
+    Example: hypatia-mem forget "the staging URL" --dry-run
+    """
+    from hypatia_mem.memory import curate
+
+    if not text and not id_:
+        raise UsageError("say what to forget: some words, or --id NAME")
+    plan = curate.forget(
+        context.home(),
+        values.checked(text or "", "the text"),
+        scope=context.current_scope(),
+        ids=tuple(id_ or ()),
+        dry_run=dry_run,
+        author=context.author(),
+        now=context.now(),
+    )
+    if not plan.matches:
+        raise NotFound("nothing remembered here matches these words", hint=_SEE_RULES)
+    if as_json:
+        print_json(_plan(plan, dry_run))
+    else:
+        _say_plan(plan, dry_run)
+    if not dry_run and not plan.removed:
+        raise typer.Exit(1)
+
+
+_SEE_RULES = "See what there is with: hypatia-mem rules"
+
+
+def _plan(plan: Any, dry_run: bool) -> dict[str, Any]:  # noqa: ANN401 - ForgetPlan, lazily imported
+    return {
+        "matches": [
+            {
+                "name": match.name,
+                "kind": match.kind,
+                "content": match.content,
+                "scopes": list(match.scopes),
+                "complete": match.complete,
+            }
+            for match in plan.matches
+        ],
+        "chosen": list(plan.chosen),
+        "removed": plan.removed,
+        "relationships": plan.relationships,
+        "needs_choice": plan.needs_choice,
+        "dry_run": dry_run,
+    }
+
+
+def _say_plan(plan: Any, dry_run: bool) -> None:  # noqa: ANN401 - ForgetPlan, lazily imported
+    if plan.removed:
+        say(plan.line)
+        for name in plan.chosen:
+            say(f"  {name}")
+        return
+    chosen = set(plan.chosen)
+    if chosen:
+        head = "Would remove:" if dry_run else "Not removed, it is gone already:"
+    else:
+        head = "Nothing removed. It may mean one of these:"
+    say(head)
+    for match in plan.matches:
+        if not chosen or match.name in chosen:
+            say(f"  {match.name}  {_first_line(match.content)}")
+    if not chosen:
+        say(f'Choose with: hypatia-mem forget --id "{plan.matches[0].name}"')
+
+
+def rules(
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", help="Only rule, taboo or memory.")
+    ] = None,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the taboos, rules and memories that hold in this project and everywhere.
+
+    Example: hypatia-mem rules --kind taboo
+    """
+    from hypatia_mem.store.connection import open_store
+
+    for wrong in set(kind or ()) - set(_KINDS):
+        raise UsageError(f"--kind is rule, taboo or memory, not {wrong[:40]!a}")
+    scopes = context.scopes_for(scope, all_projects)
+    with open_store(context.home(), write=False) as store:
+        if scopes is None:
+            scopes = [GLOBAL_SCOPE, *(project.scope for project in store.projects())]
+        found = [entry for entry in store.rules(scopes) if entry.kind in (kind or _KINDS)]
+    if as_json:
+        print_json([_rule_row(entry) for entry in found])
+    elif found:
+        say(_rules_text(found))
+    else:
+        say('Nothing is remembered here yet. Begin with: hypatia-mem remember "..."')
+
+
+def _rule_row(entry: Entry) -> dict[str, Any]:
+    from hypatia_mem.jse.rows import time_text
+
+    return {
+        "name": entry.name,
+        "kind": entry.kind,
+        "content": entry.content,
+        "scopes": list(entry.scopes),
+        "trust": str(entry.trust),
+        "pinned": entry.pinned,
+        "created_at": time_text(entry.created_at),
+    }
+
+
+def _rules_text(found: Sequence[Entry]) -> str:
+    heads = {"taboo": "Taboos", "rule": "Rules", "memory": "Memories"}
+    blocks = []
+    for kind, head in heads.items():
+        lines = [_rule_line(entry) for entry in found if entry.kind == kind]
+        if lines:
+            blocks.append("\n".join([head, *lines]))
+    return "\n\n".join(blocks)
+
+
+def _rule_line(entry: Entry) -> str:
+    scopes = ", ".join(scope or "global" for scope in entry.scopes)
+    return f"  {entry.name}  [{scopes}]\n    {_first_line(entry.content, 300)}"
+
+
+def _first_line(text: str, length: int = 100) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"

@@ -1,0 +1,23 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+__all__ = ["AllProjects", "AsJson", "Limit", "Offset", "Scopes"]
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON.")]
+Scopes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope",
+        help="Read this scope alone; may be repeated. The empty text is the global scope.",
+    ),
+]
+AllProjects: TypeAlias = Annotated[
+    bool, typer.Option("--all-projects", help="Read every project's scope.")
+]
+Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
+Offset: TypeAlias = Annotated[int, typer.Option("--offset", min=0, help="Leave out the first.")]

@@ -1,0 +1,130 @@
+"""Printing: text for people, JSON for programs, one shape for errors.
+
+Nothing printed can crash a terminal that knows fewer characters, and nothing stored can drive it:
+control characters are shown, not sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+__all__ = [
+    "Json",
+    "ago",
+    "columns",
+    "details",
+    "emit",
+    "harden_streams",
+    "print_error",
+    "print_json",
+    "printable",
+    "say",
+    "silence_stdout",
+    "warn",
+]
+
+Json: TypeAlias = Any
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def harden_streams() -> None:
+    """Let the standard streams replace what their encoding lacks, instead of raising."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def silence_stdout() -> None:
+    """Give a closed pipe no second chance to complain while the interpreter shuts down."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def emit(value: Json, text: str, as_json: bool) -> None:
+    """Print ``value`` as JSON, or ``text`` for people."""
+    if as_json:
+        print_json(value)
+    else:
+        say(text)
+
+
+def print_json(value: Json) -> None:
+    """Print indented JSON; escaped to ASCII when the stream is not UTF-8."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
+    print(json.dumps(value, ensure_ascii=encoding != "utf8", indent=2, default=str))
+
+
+def say(text: str) -> None:
+    """Print text on standard output."""
+    print(printable(text))
+
+
+def warn(text: str) -> None:
+    """Print a remark on standard error."""
+    print(printable(text), file=sys.stderr)
+
+
+def print_error(kind: str, message: str, hint: str, code: int, as_json: bool) -> int:
+    """Print ``Error: <kind>: <message>`` and the hint on standard error; returns ``code``."""
+    if as_json:
+        error = {"kind": kind, "message": message, "hint": hint, "exit_code": code}
+        print(json.dumps({"error": error}), file=sys.stderr)
+    else:
+        warn(f"Error: {kind}: {message}")
+        if hint:
+            warn(hint)
+    return code
+
+
+def printable(text: str) -> str:
+    """Return text with control characters (but for newline and tab) written as escapes.
+
+    >>> printable("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char in "\n\t" or not _is_control(char) else _escape(char) for char in text
+    )
+
+
+def columns(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as aligned columns, two blanks apart."""
+    table = [[cell.replace("\n", " ") for cell in row] for row in rows]
+    if not table:
+        return ""
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    )
+
+
+def ago(seconds: float) -> str:
+    """Return an age in one unit: ``3 s``, ``5 min``, ``2 h``, ``4 d``."""
+    whole = max(0, int(seconds))
+    for size, name in _UNITS:
+        if whole >= size:
+            return f"{whole // size} {name}"
+    return "0 s"
+
+
+def details(pairs: Mapping[str, str]) -> str:
+    """Return ``name: value`` lines, aligned."""
+    width = max(map(len, pairs), default=0) + 1
+    return "\n".join(f"  {name + ':':<{width}} {value}" for name, value in pairs.items())
+
+
+def _is_control(char: str) -> bool:
+    # C0, DEL, C1, and the marks that turn the direction of what follows on the screen.
+    return char < " " or "\x7f" <= char <= "\x9f" or char in "\u202a\u202b\u202c\u202d\u202e"
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

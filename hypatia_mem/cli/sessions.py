@@ -1,0 +1,284 @@
+"""Sessions and what was said in them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hypatia_mem.cli import context, values
+from hypatia_mem.cli.graph import entry_row, is_withheld
+from hypatia_mem.cli.group import Leaf
+from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Offset, Scopes
+from hypatia_mem.cli.output import columns, emit, print_json, say
+from hypatia_mem.errors import NotFound, UsageError
+from hypatia_mem.model import Entry, Message, Session
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
+
+__all__ = ["sessions", "show"]
+
+sessions = typer.Typer(
+    add_completion=False,
+    help="""List the sessions of this project, newest first; edit what is noted about one.
+
+    Example: hypatia-mem sessions --limit 5
+    """,
+)
+
+
+@sessions.callback(invoke_without_command=True)
+def list_sessions(
+    ctx: typer.Context,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="Include archived sessions.")
+    ] = False,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the sessions of this project, newest first; edit what is noted about one.
+
+    Example: hypatia-mem sessions --limit 5
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from hypatia_mem.store.connection import open_store
+
+    if scope and len(scope) > 1:
+        raise UsageError("a session belongs to one project: give --scope once")
+    scopes = context.scopes_for(scope, all_projects)
+    project = None if scopes is None else scopes[0]
+    with open_store(context.home(), write=False) as store:
+        found = store.sessions(
+            project=project, limit=limit, offset=offset, include_archived=archived
+        )
+    if as_json:
+        print_json([_session_row(session, turns) for session, turns in found])
+    elif found:
+        say(columns([_session_cells(session, turns) for session, turns in found]))
+    else:
+        say("No sessions here yet.")
+
+
+@sessions.command(cls=Leaf)
+def edit(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The session's id.")],
+    title: Annotated[str | None, typer.Option("--title", help="A title of your own.")] = None,
+    pin: Annotated[
+        bool | None, typer.Option("--pin/--no-pin", help="Keep it at the top of the list.")
+    ] = None,
+    archive: Annotated[
+        bool | None, typer.Option("--archive/--no-archive", help="Leave it out of the list.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="Set the tags; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a session's title, pin, archive mark or tags; what is not named stays."""
+    from dataclasses import replace
+
+    from hypatia_mem.capture.redact import redact_text
+    from hypatia_mem.memory import curate
+
+    changes: dict[str, Any] = {}
+    if title is not None:
+        changes["title"] = redact_text(values.checked(title, "--title"))
+    if pin is not None:
+        changes["pinned"] = pin
+    if archive is not None:
+        changes["archived"] = archive
+    if tag is not None:
+        changes["tags"] = tuple(dict.fromkeys(item for item in tag if item))
+    if not changes:
+        raise UsageError("nothing to change", hint="Name at least one, for example --title.")
+    with curate.changing(context.home(), context.author(), context.now()) as (store, txn):
+        session = store.session(id_)
+        if session is None:
+            raise NotFound(f"session {id_!r}", hint="List them with: hypatia-mem sessions")
+        txn.put_session(replace(session, **changes))
+    emit({"id": id_, **changes}, f"Updated session: {id_}", as_json)
+
+
+def show(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|SESSION",
+            help="An entry's name, a message (msg-...), or a session's id.",
+            show_default=False,
+        ),
+    ],
+    first: Annotated[
+        int, typer.Option("--from", min=1, help="The first turn of a session to show.")
+    ] = 1,
+    limit: Limit = 200,
+    reasoning: Annotated[
+        bool, typer.Option("--reasoning", help="Include what the model thought.")
+    ] = False,
+    raw_parts: Annotated[
+        bool, typer.Option("--raw-parts", help="Include tool calls and results.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show an entry, a message, or the turns of a session.
+
+    Example: hypatia-mem show 7f3c0c1e-... --from 40 --limit 10
+    """
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(context.home(), write=False) as store:
+        session = store.session(what)
+        if session is not None:
+            messages = store.messages(what, start=first, limit=limit)
+            _show_session(session, messages, reasoning, raw_parts, as_json)
+            return
+        entry = store.entry(what)
+        if entry is None:
+            raise NotFound(
+                f"{what!r} is neither an entry nor a session",
+                hint='Look for it with: hypatia-mem search "..."',
+            )
+        message = _message_of(store, entry)
+    if message is not None:
+        _show_message(message, reasoning, raw_parts, as_json)
+    else:
+        _show_entry(entry, as_json)
+
+
+def _message_of(store: Store, entry: Entry) -> Message | None:
+    if entry.kind != "message" or entry.turn is None:
+        return None
+    found = store.messages(entry.session_id, start=entry.turn, limit=1)
+    return found[0] if found and found[0].turn == entry.turn else None
+
+
+def _show_session(
+    session: Session,
+    messages: list[Message],
+    reasoning: bool,
+    raw_parts: bool,
+    as_json: bool,
+) -> None:
+    if as_json:
+        rows = [_message_row(message, reasoning, raw_parts) for message in messages]
+        print_json({**_session_row(session, len(rows)), "messages": rows})
+        return
+    title = f"  {session.title}" if session.title else ""
+    say(f"Session {session.id}  {session.project}{title}")
+    for message in messages:
+        say("")
+        say(_message_text(message, reasoning, raw_parts))
+
+
+def _show_message(message: Message, reasoning: bool, raw_parts: bool, as_json: bool) -> None:
+    emit(
+        _message_row(message, reasoning, raw_parts),
+        _message_text(message, reasoning, raw_parts),
+        as_json,
+    )
+
+
+def _show_entry(entry: Entry, as_json: bool) -> None:
+    row = {
+        **entry_row(entry),
+        "kind": entry.kind,
+        "trust": str(entry.trust),
+        "pinned": entry.pinned,
+        "version": entry.version,
+        "withheld": is_withheld(entry),
+    }
+    marks = [entry.kind, str(entry.trust), *(["withheld"] if is_withheld(entry) else [])]
+    scopes = ", ".join(scope or "global" for scope in entry.scopes) or "no scope"
+    head = f"{entry.name}  [{', '.join(marks)}]  scopes: {scopes}  tags: {', '.join(entry.tags)}"
+    emit(row, f"{head}\n\n{entry.content}", as_json)
+
+
+def _message_text(message: Message, reasoning: bool, raw_parts: bool) -> str:
+    flags = f"  [{', '.join(message.flags)}]" if message.flags else ""
+    lines = [f"{message.turn}  {message.role}  {_zulu(message.at)}{flags}", message.text]
+    for part in _parts(message, reasoning, raw_parts):
+        lines.append(f"--- {part.get('type', 'part')}")
+        lines.append(_part_text(part))
+    return "\n".join(lines)
+
+
+def _part_text(part: Any) -> str:  # noqa: ANN401 - a typed part as the store keeps it
+    import json
+
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
+    rest = {key: value for key, value in part.items() if key != "type"}
+    return json.dumps(rest, ensure_ascii=False, default=str)
+
+
+def _parts(message: Message, reasoning: bool, raw_parts: bool) -> list[dict[str, Any]]:
+    wanted = []
+    for part in message.parts:
+        kind = part.get("type")
+        if (kind == "reasoning" and reasoning) or (kind not in ("reasoning", "text") and raw_parts):
+            wanted.append(dict(part))
+    return wanted
+
+
+def _message_row(message: Message, reasoning: bool, raw_parts: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": f"msg-{message.session_id}-{message.turn}",
+        "session_id": message.session_id,
+        "turn": message.turn,
+        "role": message.role,
+        "at": _zulu(message.at),
+        "text": message.text,
+        "agent_id": message.agent_id,
+        "flags": list(message.flags),
+    }
+    if reasoning or raw_parts:
+        row["parts"] = _parts(message, reasoning, raw_parts)
+    return row
+
+
+def _session_row(session: Session, turns: int) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "project": session.project,
+        "title": session.title,
+        "turns": turns,
+        "started_at": _zulu(session.started_at),
+        "updated_at": _zulu(session.updated_at),
+        "ended_at": _zulu(session.ended_at),
+        "end_reason": session.end_reason,
+        "client": session.client,
+        "cwd": session.cwd,
+        "git_branch": session.git_branch,
+        "forked_from": session.forked_from,
+        "pinned": session.pinned,
+        "archived": session.archived,
+        "tags": list(session.tags),
+    }
+
+
+def _session_cells(session: Session, turns: int) -> tuple[str, ...]:
+    marks = [
+        *(["pinned"] if session.pinned else []),
+        *(["archived"] if session.archived else []),
+        *session.tags,
+    ]
+    started = (_zulu(session.started_at) or "")[:16].replace("T", " ")
+    return (
+        session.id,
+        started,
+        f"{turns} turn{'' if turns == 1 else 's'}",
+        session.project,
+        session.title,
+        " ".join(f"[{mark}]" for mark in marks),
+    )
+
+
+def _zulu(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat(timespec="milliseconds") + "Z"
