@@ -1,0 +1,57 @@
+"""``installs.json`` in the memory's home: what was installed where; only that is removed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypatia_mem.install.files import write_atomic
+
+__all__ = ["Record", "load", "save"]
+
+Install = dict[str, Any]
+
+
+class Record:
+    """The installs known to this memory, newest last, and the second command's path."""
+
+    def __init__(self, installs: list[Install], second_name: str = "") -> None:
+        """Hold what the file says."""
+        self.installs = installs
+        self.second_name = second_name
+
+    def find(self, config: Path) -> Install | None:
+        """Return the install in that configuration folder, if there is one."""
+        return next((one for one in self.installs if one.get("config") == str(config)), None)
+
+    def put(self, install: Install) -> None:
+        """Note an install, in place of an earlier one in the same configuration folder."""
+        self.drop(Path(install["config"]))
+        self.installs.append(install)
+
+    def drop(self, config: Path) -> None:
+        """Forget the install in that configuration folder."""
+        self.installs = [one for one in self.installs if one.get("config") != str(config)]
+
+
+def load(home: Path) -> Record:
+    """Read the file; one that is missing or damaged is an empty record, never an error."""
+    try:
+        raw = json.loads((home / "installs.json").read_text(encoding="utf-8"))
+        installs = [one for one in raw["installs"] if isinstance(one, dict) and one.get("config")]
+        return Record(installs, str(raw.get("second_name") or ""))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Record([])
+
+
+def save(home: Path, record: Record) -> None:
+    """Write the file, readable by its owner alone; an empty record is no file."""
+    path = home / "installs.json"
+    if not record.installs and not record.second_name:
+        path.unlink(missing_ok=True)
+        return
+    body = {"v": 1, "installs": record.installs, "second_name": record.second_name}
+    data = json.dumps(body, indent=1, ensure_ascii=True).encode() + b"\n"
+    if not path.exists() or path.read_bytes() != data:
+        write_atomic(path, data, mode=0o600)
