@@ -40,6 +40,7 @@ COMMANDS: dict[str, Row] = {
     "install": Row(_ROOM + "setup", "install", "Set the hooks and the skill up in Claude Code."),
     "uninstall": Row(_ROOM + "setup", "uninstall", "Take out exactly what install put in."),
     "upgrade": Row(_ROOM + "setup", "upgrade", "Point the hooks at this version of the program."),
+    "demo": Row(_ROOM + "setup", "demo", "Show one turn through the installed hook, in scratch."),
     "status": Row(_ROOM + "ops", "status", "Turns captured, stored and waiting; the last error."),
     "doctor": Row(_ROOM + "ops", "doctor", "Check everything; name the remedy; --fix applies it."),
     "worker": Row(_ROOM + "ops", "worker", "Run, watch, stop or drain by the background worker."),

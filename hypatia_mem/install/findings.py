@@ -31,7 +31,7 @@ class Finding:
     remedy: str = ""
 
 
-def installed_state(home: Path, folder: Path | None = None) -> list[Finding]:
+def installed_state(folder: Path | None = None) -> list[Finding]:
     """Check every install that concerns ``folder`` (default: the current one); never an error."""
     try:
         everywhere, here = client.place(), client.place(folder or Path.cwd())
@@ -50,10 +50,7 @@ def installed_state(home: Path, folder: Path | None = None) -> list[Finding]:
         findings.append(Finding("hooks", False, "they are installed more than once", remedy))
     for where in dict.fromkeys(places):
         findings += _check_place(where)
-    if client.hooks_are_off(everywhere.config) or client.hooks_are_off(here.config):
-        remedy = 'Remove "disableAllHooks" from the settings.'
-        findings.append(Finding("client", False, "the settings switch all hooks off", remedy))
-    return [*findings, *_check_worker(home)]
+    return findings
 
 
 def _has_something(where: Place) -> bool:
@@ -136,16 +133,3 @@ def _check_events(target: Target, where: Place) -> Finding:
     if not missing:
         return Finding("events", True, ", ".join(wanted))
     return Finding("events", False, f"not hooked in {source}: {', '.join(missing)}", _INSTALL)
-
-
-def _check_worker(home: Path) -> list[Finding]:
-    try:
-        lines = (home / "hook.conf").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        message = f"{home / 'hook.conf'} is missing, so no hook starts the worker"
-        return [Finding("worker", False, message, _INSTALL)]
-    python = dict(line.split("=", 1) for line in lines if "=" in line).get("python", "")
-    if python and os.access(python, os.X_OK):
-        return [Finding("worker", True, f"started with {python}")]
-    message = f"its interpreter {python or '(none)'} is gone, so nothing is stored"
-    return [Finding("worker", False, message, _INSTALL)]
