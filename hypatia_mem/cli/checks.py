@@ -58,7 +58,7 @@ def survey(home: Path) -> list[Check]:
         _spool_writable(home),
         *_hooks(home),
         _firing(store, spool),
-        _hook_failure(),
+        _hook_failure(home),
         _settings(home),
         _worker(home),
         _store(store),
@@ -79,9 +79,14 @@ def _home(home: Path) -> Check:
             "problem",
             f"{len(loose)} files or folders can be read by others, first {loose[0]}",
             f"chmod -R go-rwx {home}",
-            lambda: [path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700) for path in loose],
+            lambda: _tighten(loose),
         )
     return Check("home", "ok", f"{home}, private")
+
+
+def _tighten(loose: list[Path]) -> None:
+    for path in loose:
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & 0o700)
 
 
 def _private(home: Path) -> Iterator[Path]:
@@ -134,16 +139,8 @@ def _spool_writable(home: Path) -> Check:
 def _hooks(home: Path) -> Iterator[Check]:
     from hypatia_mem import install
 
-    places = install.installed_state()
-    if not places:
-        yield Check("hooks", "problem", "not installed", "Run: hypatia-mem install")
-    for place in places:
-        problem = getattr(place, "problem", "")
-        where = str(getattr(place, "where", place))
-        if problem:
-            yield Check("hooks", "problem", f"{where}: {problem}", "Run: hypatia-mem install")
-        else:
-            yield Check("hooks", "ok", f"installed in {where}")
+    for found in install.installed_state():
+        yield Check(found.check, "ok" if found.ok else "problem", found.message, found.remedy)
     yield _interpreter(home)
     off = [path for path in _client_settings() if observe.read_json(path).get("disableAllHooks")]
     if off:
@@ -172,7 +169,7 @@ def _interpreter(home: Path) -> Check:
     python = dict(line.split("=", 1) for line in lines if "=" in line).get("python", "")
     if not python:
         return Check(
-            "interpreter",
+            "worker python",
             "problem",
             "hook.conf names no interpreter, so hooks keep turns but start no worker",
             "Run: hypatia-mem install",
@@ -180,13 +177,13 @@ def _interpreter(home: Path) -> Check:
         )
     if not os.access(python, os.X_OK):
         return Check(
-            "interpreter",
+            "worker python",
             "problem",
             f"the worker's interpreter is gone: {python}",
             "Run: hypatia-mem upgrade",
             lambda: _render_hook_conf(home, sys.executable),
         )
-    return Check("interpreter", "ok", python)
+    return Check("worker python", "ok", python)
 
 
 def _render_hook_conf(home: Path, python: str) -> None:
@@ -210,8 +207,8 @@ def _firing(store: observe.StoreView, spool: observe.SpoolView) -> Check:
     )
 
 
-def _hook_failure() -> Check:
-    failure = observe.hook_failure()
+def _hook_failure(home: Path) -> Check:
+    failure = observe.hook_failure(home)
     if not failure:
         return Check("hook failures", "ok", "none")
     return Check(

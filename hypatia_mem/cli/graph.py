@@ -77,7 +77,9 @@ def query(
     The expression itself says which scopes it reads. Without rows it prints
     "No results found."; with --json an empty list.
 
-    Example: hypatia-mem query '["$knowledge", ["$contains", "tags", "rule"]]'
+    \b
+    Example:
+      hypatia-mem query '["$knowledge", ["$contains", "tags", "rule"]]'
     """
     _print_rows(run_query(context.home(), values.read_text(expression, "the expression")), as_json)
 
@@ -144,7 +146,9 @@ def search(
     Reads the current project and the global scope. Rows carry catalog, key, content (a JSON
     text), score (higher is better) and rank (lower is better).
 
-    Example: hypatia-mem search "connection pool" --limit 5 -c knowledge
+    \b
+    Example:
+      hypatia-mem search "connection pool" --limit 5 -c knowledge
     """
     from hypatia_mem.store.search import SearchIndex
 
@@ -193,7 +197,9 @@ def session_current(
 
     Reads the current project and the global scope.
 
-    Example: hypatia-mem session-current --scope app
+    \b
+    Example:
+      hypatia-mem session-current --scope app
     """
     scopes = context.scopes_for(scope, all_projects)
     conditions: list[Any] = []
@@ -228,8 +234,10 @@ def knowledge_create(
 
     Tags rule and taboo make it part of every session's brief in its scopes.
 
-    Example: hypatia-mem knowledge-create "wu-2026-05-10-pool" -d "## Lesson ..."
-    --tags "memory,work-unit,postgres"
+    \b
+    Example:
+      hypatia-mem knowledge-create "wu-2026-05-10-pool" -d "## Lesson ..." \\
+        --tags "memory,work-unit,postgres"
     """
     from hypatia_mem.memory import curate
 
@@ -252,7 +260,9 @@ def knowledge_get(name: _Name, as_json: AsJson = False) -> None:
 
     A missing one is a sentence and exit code 0, as Hypatia has it; with --json an error.
 
-    Example: hypatia-mem knowledge-get "rule:never-mock-the-database"
+    \b
+    Example:
+      hypatia-mem knowledge-get "rule:never-mock-the-database"
     """
     from hypatia_mem.store.connection import open_store
 
@@ -279,7 +289,9 @@ def knowledge_update(
 
     Only --scopes "" is different: it makes the entry global, as it does on creation.
 
-    Example: hypatia-mem knowledge-update session-abc -d @summary.md
+    \b
+    Example:
+      hypatia-mem knowledge-update session-abc -d @summary.md
     """
     from hypatia_mem.memory import curate
 
@@ -307,7 +319,9 @@ def knowledge_delete(name: _Name, as_json: AsJson = False) -> None:
 
     The value may come back; "forget" is what keeps it away.
 
-    Example: hypatia-mem knowledge-delete "wu-2026-05-10-pool"
+    \b
+    Example:
+      hypatia-mem knowledge-delete "wu-2026-05-10-pool"
     """
     from hypatia_mem.memory import curate
 
@@ -334,7 +348,9 @@ def statement_create(
 
     Either end may name something that has no entry.
 
-    Example: hypatia-mem statement-create "wu-2026-05-10-pool" is_a work-unit
+    \b
+    Example:
+      hypatia-mem statement-create "wu-2026-05-10-pool" is_a work-unit
     """
     from hypatia_mem.memory import curate
 
@@ -363,7 +379,9 @@ def statement_delete(
 ) -> None:
     """Delete a statement (triple).
 
-    Example: hypatia-mem statement-delete "wu-2026-05-10-pool" is_a work-unit
+    \b
+    Example:
+      hypatia-mem statement-delete "wu-2026-05-10-pool" is_a work-unit
     """
     from hypatia_mem.memory import curate
 

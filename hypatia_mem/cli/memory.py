@@ -38,7 +38,9 @@ def remember(
 
     Secrets in the text are taken out before it is stored.
 
-    Example: hypatia-mem remember "never mock the database"
+    \b
+    Example:
+      hypatia-mem remember "never mock the database"
     """
     from hypatia_mem.memory import curate
 
@@ -90,7 +92,9 @@ def forget(
     One entry that holds every word is removed. Of several none is: they are listed, and --id
     names the ones that are meant. Exit code 1 when nothing was removed.
 
-    Example: hypatia-mem forget "the staging URL" --dry-run
+    \b
+    Example:
+      hypatia-mem forget "the staging URL" --dry-run
     """
     from hypatia_mem.memory import curate
 
@@ -167,7 +171,9 @@ def rules(
 ) -> None:
     """List the taboos, rules and memories that hold in this project and everywhere.
 
-    Example: hypatia-mem rules --kind taboo
+    \b
+    Example:
+      hypatia-mem rules --kind taboo
     """
     from hypatia_mem.store.connection import open_store
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hypatia_mem.capture import spool
+from hypatia_mem.cli.output import ago
 from hypatia_mem.errors import HypatiaError, StoreError
 
 __all__ = [
@@ -126,11 +127,14 @@ def _last_record(path: str, size: int) -> HookSeen | None:
 
 
 def _seen(record: spool.Record) -> HookSeen:
-    return HookSeen(record.at_ns / 1e9, _event(record), record.client.replace("/", " "))
+    # The client calls itself claude-code_2-1-332_agent or claude-code/2.1.332.
+    name, _, version = record.client.replace("/", "_").partition("_")
+    version = version.partition("_")[0].replace("-", ".")
+    return HookSeen(record.at_ns / 1e9, _event(record), f"{name} {version}".strip())
 
 
 def _event(record: spool.Record) -> str:
-    name = record.event.get("hook_event_name") if isinstance(record.event, dict) else None
+    name = record.event.get("hook_event_name")
     return name if isinstance(name, str) else "?"
 
 
@@ -165,17 +169,24 @@ def recent_errors(home: Path, seconds: float = 86400.0) -> list[str]:
 
 def last_error(home: Path) -> str:
     """Return the newest error of hook or program in one line, ``none`` when there is none."""
-    failure = hook_failure()
+    failure = hook_failure(home)
     errors = recent_errors(home)
     if failure:
         return failure
     return errors[-1] if errors else "none"
 
 
-def hook_failure() -> str:
+def hook_failure(home: Path) -> str:
     """Return the last failure of a hook to keep a record, in words, or ``""``."""
-    found = spool.last_failure()
-    return "" if found is None else str(found)
+    from hypatia_mem.capture.hook import last_failure
+
+    found = last_failure(str(home))
+    if found is None:
+        return ""
+    where = f" ({found.path})" if found.path else ""
+    return (
+        f"a hook could not keep a record {ago(time.time() - found.at)} ago: {found.reason}{where}"
+    )
 
 
 def index_seq(home: Path) -> int | None:
@@ -183,9 +194,10 @@ def index_seq(home: Path) -> int | None:
     from hypatia_mem.store.search import SearchIndex
 
     try:
-        return SearchIndex(home).seq()
+        seq: int = SearchIndex(home).seq()
     except (HypatiaError, OSError):
         return None
+    return seq
 
 
 def read_json(path: Path) -> dict[str, Any]:

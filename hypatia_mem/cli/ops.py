@@ -21,7 +21,9 @@ __all__ = ["completion", "doctor", "log", "status", "worker"]
 def status(as_json: AsJson = False) -> None:
     """Say in one line how many turns are kept and whether hooks fire; then the details.
 
-    Example: hypatia-mem status
+    \b
+    Example:
+      hypatia-mem status
     """
     found = _status(context.home())
     if as_json:
@@ -92,7 +94,9 @@ def doctor(
 ) -> None:
     """Check everything that can go wrong; name each remedy. Exit code 1 when there is a problem.
 
-    Example: hypatia-mem doctor --fix
+    \b
+    Example:
+      hypatia-mem doctor --fix
     """
     from hypatia_mem.cli.checks import survey
 
@@ -146,7 +150,9 @@ worker = typer.Typer(
 
     The hooks start it and it goes by itself; these commands are for looking and for repair.
 
-    Example: hypatia-mem worker drain
+    \b
+    Example:
+      hypatia-mem worker drain
     """,
 )
 
@@ -260,7 +266,9 @@ def log(
 
     The ledger holds digests, never text. Refused changes are in it too.
 
-    Example: hypatia-mem log --target "rule:never-mock-the-database"
+    \b
+    Example:
+      hypatia-mem log --target "rule:never-mock-the-database"
     """
     home = context.home()
     if program:
@@ -309,9 +317,13 @@ def completion(
 ) -> None:
     """Print the script that completes commands and options in a shell.
 
-    Example: hypatia-mem completion bash >> ~/.bash_completion
+    \b
+    Example:
+      hypatia-mem completion bash >> ~/.bash_completion
     """
-    from typer.completion import completion_init, get_completion_script
+    # Typer offers this only as an option of its own that also edits shell profiles.
+    from typer._completion_classes import completion_init
+    from typer._completion_shared import get_completion_script
 
     if shell not in _SHELLS:
         raise UsageError(f"no completion for {shell[:40]!a}; there is {', '.join(_SHELLS)}")

@@ -22,7 +22,9 @@ project = typer.Typer(
     A project is a repository (worktrees and subfolders included) or a folder without git. Its
     scope is the folder's name, made unique.
 
-    Example: hypatia-mem project alias app ~/src/app-copy
+    \b
+    Example:
+      hypatia-mem project alias app ~/src/app-copy
     """,
 )
 _Scope = Annotated[str, typer.Argument(help="A project's scope.", show_default=False)]

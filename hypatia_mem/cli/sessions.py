@@ -24,7 +24,9 @@ sessions = typer.Typer(
     add_completion=False,
     help="""List the sessions of this project, newest first; edit what is noted about one.
 
-    Example: hypatia-mem sessions --limit 5
+    \b
+    Example:
+      hypatia-mem sessions --limit 5
     """,
 )
 
@@ -43,7 +45,9 @@ def list_sessions(
 ) -> None:
     """List the sessions of this project, newest first; edit what is noted about one.
 
-    Example: hypatia-mem sessions --limit 5
+    \b
+    Example:
+      hypatia-mem sessions --limit 5
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -128,7 +132,9 @@ def show(
 ) -> None:
     """Show an entry, a message, or the turns of a session.
 
-    Example: hypatia-mem show 7f3c0c1e-... --from 40 --limit 10
+    \b
+    Example:
+      hypatia-mem show 7f3c0c1e-... --from 40 --limit 10
     """
     from hypatia_mem.store.connection import open_store
 

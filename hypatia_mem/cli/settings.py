@@ -21,7 +21,9 @@ config = typer.Typer(
     They are kept in config.toml in the memory's home; HYPATIA_MEM_<KEY> in the environment
     overrides one for a single command, not for the hooks.
 
-    Example: hypatia-mem config set triggers literal
+    \b
+    Example:
+      hypatia-mem config set triggers literal
     """,
 )
 _Key = Annotated[str, typer.Argument(help="A setting's name.", show_default=False)]

@@ -54,7 +54,7 @@ class _Column:
 
 
 _TRIPLE = "e.triple"
-_WORDS = "coalesce(json_extract_string(e.synonyms, '$.*[*]'), []::VARCHAR[])"
+_WORDS = "coalesce(json_extract_string(TRY_CAST(e.synonyms AS JSON), '$.*[*]'), []::VARCHAR[])"
 _NO_LIST = "[]::VARCHAR[]"
 
 FIELDS: Mapping[str, Mapping[str, _Column]] = {
@@ -416,7 +416,7 @@ def _part_synonyms(asked: Field) -> _Column:
     part = _PARTS.get(str(asked.steps[1]))
     if part is None or len(asked.steps) > 2:
         fail(asked.where, "synonyms of a statement are those of subject, predicate or object")
-    sql = f"coalesce(json_extract_string(e.synonyms, '$.{part}[*]'), {_NO_LIST})"
+    sql = f"coalesce(json_extract_string(TRY_CAST(e.synonyms AS JSON), '$.{part}[*]'), {_NO_LIST})"
     return _Column("list", sql)
 
 
