@@ -74,7 +74,7 @@ def edit(
     id_: Annotated[str, typer.Argument(metavar="ID", help="The session's id.")],
     title: Annotated[str | None, typer.Option("--title", help="A title of your own.")] = None,
     pin: Annotated[
-        bool | None, typer.Option("--pin/--no-pin", help="Keep it at the top of the list.")
+        bool | None, typer.Option("--pin/--no-pin", help="Mark it as worth keeping.")
     ] = None,
     archive: Annotated[
         bool | None, typer.Option("--archive/--no-archive", help="Leave it out of the list.")
@@ -85,8 +85,6 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change a session's title, pin, archive mark or tags; what is not named stays."""
-    from dataclasses import replace
-
     from hypatia_mem.capture.redact import redact_text
     from hypatia_mem.memory import curate
 
@@ -102,10 +100,9 @@ def edit(
     if not changes:
         raise UsageError("nothing to change", hint="Name at least one, for example --title.")
     with curate.changing(context.home(), context.author(), context.now()) as (store, txn):
-        session = store.session(id_)
-        if session is None:
+        if store.session(id_) is None:
             raise NotFound(f"session {id_!r}", hint="List them with: hypatia-mem sessions")
-        txn.put_session(replace(session, **changes))
+        txn.edit_session(id_, **changes)
     emit({"id": id_, **changes}, f"Updated session: {id_}", as_json)
 
 
