@@ -1,0 +1,447 @@
+"""Opening the store, and reading from it. No path of the program opens DuckDB any other way.
+
+``open_store`` imports duckdb *before* it takes the lease, attaches the file with an explicit type
+from an in-memory connection (see ``lease``), and closes cleanly, which checkpoints: a pending log
+would cost its replay at each open. A reader of a store that does not exist yet sees an empty one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hypatia_mem.errors import StoreCorrupt, StoreError
+from hypatia_mem.model import Author, Entry, Message, Project, Session, Statement
+from hypatia_mem.store import ledger, migrations, rows
+from hypatia_mem.store.lease import lease
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from hypatia_mem.store.gateway import Transaction
+
+__all__ = ["FILE", "KnownMessage", "KnownRoot", "Store", "attached", "open_store"]
+
+FILE = "memory.duckdb"
+_CONFIG = {
+    "threads": 2,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "preserve_insertion_order": True,
+}
+_OPTIONS = "TYPE duckdb, BLOCK_SIZE 16384, STORAGE_VERSION 'v1.5.0'"
+_CORRUPT = (
+    "corrupt", "could not read enough bytes", "checksum", "not a valid duckdb database",
+    "failure while replaying wal", "wal checkpoint iteration", "database has been invalidated",
+    "serialization error", "failed to deserialize", "wal version",
+)  # fmt: skip
+_RULE_KINDS = ("rule", "taboo", "memory")
+
+
+class KnownMessage:
+    """What identifies a stored message: enough to match it, without its text."""
+
+    __slots__ = (
+        "at", "flags", "parent_uuid", "prompt_id", "response_id", "role", "text_digest", "turn",
+        "uuid",
+    )  # fmt: skip
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.turn: int = row["turn"]
+        self.role: str = row["role"]
+        self.uuid: str = row["uuid"]
+        self.parent_uuid: str = row["parent_uuid"]
+        self.prompt_id: str = row["prompt_id"]
+        self.response_id: str = row["response_id"]
+        self.text_digest: str = row["text_digest"]
+        self.at: datetime = row["at"]
+        self.flags: tuple[str, ...] = tuple(row["flags"])
+
+
+class KnownRoot:
+    """A folder the store has seen, with the marks that identify it and its project's scope."""
+
+    __slots__ = ("git_key", "origin_key", "path", "remote", "scope")
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.path: str = row["path"]
+        self.scope: str = row["scope"]
+        self.git_key: str = row["git_key"]
+        self.origin_key: str = row["origin_key"]
+        self.remote: str = row["remote"]
+
+
+@contextmanager
+def open_store(
+    home: Path, *, write: bool, deadline: float = 10.0, create: bool = True
+) -> Iterator[Store]:
+    """Open the store for the block, holding its lease; keep the block short.
+
+    ``deadline`` is how many seconds to wait for the lease. Raises StoreBusy, StoreCorrupt,
+    StoreTooNew, or StoreError (no space, no permission, no store and ``create`` False).
+    """
+    import duckdb  # before the lease: its import takes longer than all the rest
+
+    with _home_made(home), lease(home, write=write, deadline=deadline):
+        exists = (home / FILE).exists()
+        if not exists and not create:
+            raise StoreError(f"there is no store in {home}", hint="Type a prompt first.")
+        try:
+            with _connected(home, write=write, exists=exists) as connection:
+                yield Store(home, connection)
+        except duckdb.Error as error:
+            raise _sentence(error, home) from error
+
+
+@contextmanager
+def attached(file: Path, *, write: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Attach any DuckDB file as ``kb``; for snapshots, which nobody else has open."""
+    import duckdb
+
+    connection = duckdb.connect(config=_CONFIG)
+    try:
+        mode = _OPTIONS if write else "TYPE duckdb, READ_ONLY"
+        connection.execute(f"ATTACH '{_quoted(file)}' AS kb ({mode})")
+        connection.execute("USE kb")
+        yield connection
+    finally:
+        connection.close()
+
+
+class Store:
+    """An open store. Valid inside its ``with open_store(...)`` block only."""
+
+    def __init__(self, home: Path, connection: duckdb.DuckDBPyConnection) -> None:
+        """Wrap a connection that ``open_store`` made."""
+        self.home = home
+        self._connection = connection
+
+    @contextmanager
+    def transaction(
+        self, author: Author, *, now: datetime, op_id: str | None = None
+    ) -> Iterator[Transaction]:
+        """Change the store: all of the block's writes and their ledger rows, or nothing.
+
+        ``now`` is naive UTC. An exception rolls everything back and goes on its way.
+        """
+        from hypatia_mem.store.gateway import Transaction
+
+        self._connection.execute("BEGIN")
+        try:
+            txn = Transaction(self, self._connection, author, now, op_id)
+            yield txn
+            txn.finish()
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._rollback()
+            raise
+
+    # -- entries and statements
+
+    def entry(self, name: str) -> Entry | None:
+        """Return an entry by name, whatever its state, or None."""
+        found = self.run("SELECT * FROM entry WHERE name = ?", [name])
+        return rows.entry_of(found[0]) if found else None
+
+    def entries(self, names: Iterable[str]) -> list[Entry]:
+        """Return the entries of these names that exist, in no order."""
+        found = self.run(
+            "SELECT * FROM entry WHERE name IN (SELECT unnest(?::VARCHAR[]))", [list(names)]
+        )
+        return [rows.entry_of(row) for row in found]
+
+    def live_entries(self, names: Iterable[str]) -> list[Entry]:
+        """Return the entries of these names that are not withheld."""
+        found = self.run(
+            "SELECT * FROM live_entry WHERE name IN (SELECT unnest(?::VARCHAR[]))", [list(names)]
+        )
+        return [rows.entry_of(row) for row in found]
+
+    def rules(self, scopes: Sequence[str]) -> list[Entry]:
+        """Return the live rules, taboos and memories of these scopes, newest first."""
+        found = self.run(
+            """
+            SELECT * FROM live_entry
+            WHERE kind IN ('rule', 'taboo', 'memory') AND list_has_any(scopes, ?::VARCHAR[])
+              AND (valid_to IS NULL OR valid_to > ?)
+            ORDER BY created_at DESC, name
+            """,
+            [list(scopes), _utc_now()],
+        )
+        return [rows.entry_of(row) for row in found]
+
+    def statement(self, subject: str, predicate: str, object_: str) -> Statement | None:
+        """Return a triple, or None."""
+        key = rows.triple_key(*(rows.clean(part) for part in (subject, predicate, object_)))
+        found = self.run("SELECT * FROM statement WHERE triple = ?", [key])
+        return rows.statement_of(found[0]) if found else None
+
+    def statements_of(self, name: str) -> list[Statement]:
+        """Return every triple that has ``name`` at either end."""
+        found = self.run(
+            "SELECT * FROM statement WHERE subject = ? OR object = ? ORDER BY created_at, triple",
+            [name, name],
+        )
+        return [rows.statement_of(row) for row in found]
+
+    def live_statements(self, triples: Iterable[str]) -> list[tuple[str, Statement]]:
+        """Return (key, triple) of these keys that are not withheld."""
+        found = self.run(
+            "SELECT * FROM live_statement WHERE triple IN (SELECT unnest(?::VARCHAR[]))",
+            [list(triples)],
+        )
+        return [(row["triple"], rows.statement_of(row)) for row in found]
+
+    # -- sessions and messages
+
+    def session(self, session_id: str) -> Session | None:
+        """Return a session by id, or None."""
+        found = self.run("SELECT * FROM session WHERE id = ?", [session_id])
+        return rows.session_of(found[0]) if found else None
+
+    def sessions(
+        self,
+        project: str | None = None,
+        *,
+        limit: int = 50,
+        offset: int = 0,
+        include_archived: bool = False,
+    ) -> list[tuple[Session, int]]:
+        """Return sessions that have turns, latest first, each with its number of messages."""
+        found = self.run(
+            """
+            SELECT * FROM session
+            WHERE turns > 0 AND (?::VARCHAR IS NULL OR project = ?) AND (? OR NOT archived)
+            ORDER BY updated_at DESC NULLS LAST, id LIMIT ? OFFSET ?
+            """,
+            [project, project, include_archived, limit, offset],
+        )
+        return [(rows.session_of(row), row["turns"]) for row in found]
+
+    def messages(self, session_id: str, *, start: int = 1, limit: int = 1000) -> list[Message]:
+        """Return a session's messages from turn ``start`` on, in order."""
+        found = self.run(
+            """
+            SELECT message.*, entry.content FROM message
+            LEFT JOIN entry ON entry.name = 'msg-' || message.session_id || '-' || message.turn
+            WHERE message.session_id = ? AND message.turn >= ? ORDER BY message.turn LIMIT ?
+            """,
+            [session_id, start, limit],
+        )
+        return [rows.message_of(row) for row in found]
+
+    def last_exchange(self, project: str) -> tuple[Session, int, list[Message]] | None:
+        """Return a project's latest session, its number of messages and the last few of them."""
+        found = self.sessions(project, limit=1)
+        if not found:
+            return None
+        session, turns = found[0]
+        return session, turns, self.messages(session.id, start=max(1, turns - 11), limit=12)
+
+    def known_uuids(self, uuids: Iterable[str]) -> dict[str, tuple[str, int]]:
+        """Return (session, turn) of those of these transcript ids that are stored anywhere."""
+        found = self.run(
+            """
+            SELECT uuid, session_id, turn FROM message
+            WHERE uuid IN (SELECT unnest(?::VARCHAR[]))
+            """,
+            [list(uuids)],
+        )
+        return {row["uuid"]: (row["session_id"], row["turn"]) for row in found}
+
+    def known_messages(self, session_id: str) -> list[KnownMessage]:
+        """Return what identifies each stored message of a session, in order."""
+        found = self.run("SELECT * FROM message WHERE session_id = ? ORDER BY turn", [session_id])
+        return [KnownMessage(row) for row in found]
+
+    # -- upkeep
+
+    def projects(self) -> list[Project]:
+        """Return every project with its folders."""
+        roots: dict[str, list[str]] = {}
+        for root in self.roots():
+            roots.setdefault(root.scope, []).append(root.path)
+        return [
+            Project(
+                scope=row["scope"],
+                roots=tuple(roots.get(row["scope"], ())),
+                aliases=tuple(row["aliases"]),
+                excluded=row["excluded"],
+            )
+            for row in self.run("SELECT * FROM project ORDER BY scope")
+        ]
+
+    def roots(self) -> list[KnownRoot]:
+        """Return every folder the store knows."""
+        return [KnownRoot(row) for row in self.run("SELECT * FROM root ORDER BY path")]
+
+    def ledger(
+        self, *, limit: int = 100, target: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Return ledger rows, newest first; ``target`` is a name as a person writes it."""
+        targets = None
+        if target is not None:
+            targets = [target, "#" + ledger.load_key(self.home).digest("target", target)[:24]]
+        return self.run(
+            """
+            SELECT * FROM mutation WHERE (?::VARCHAR[] IS NULL OR list_contains(?, target))
+            ORDER BY seq DESC LIMIT ?
+            """,
+            [targets, targets, limit],
+        )
+
+    def verify_ledger(self) -> int | None:
+        """Walk the chain; return the first sequence number that does not fit, None if all do."""
+        broken = ledger.verify_rows(self.run("SELECT * FROM mutation ORDER BY seq"))
+        if broken is None and self.meta("ledger_seq") not in ("", str(self.ledger_seq())):
+            return self.ledger_seq() + 1  # the end was cut off
+        return broken
+
+    def ledger_seq(self) -> int:
+        """Return the ledger's last sequence number, 0 when it is empty."""
+        found = self._connection.execute("SELECT coalesce(max(seq), 0) FROM mutation").fetchone()
+        return int(found[0]) if found else 0
+
+    def changed_since(self, seq: int, limit: int = 5000) -> list[tuple[int, str, str]]:
+        """Return (sequence, name, ``knowledge`` or ``statement``) of changes after ``seq``."""
+        found = self._connection.execute(
+            "SELECT seq, name, kind FROM touched WHERE seq > ? ORDER BY seq LIMIT ?", [seq, limit]
+        )
+        return [(int(row[0]), str(row[1]), str(row[2])) for row in found.fetchall()]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many there are of each kind of thing."""
+        found = self._connection.execute(
+            """
+            SELECT (SELECT count(*) FROM entry), (SELECT count(*) FROM statement),
+                   (SELECT count(*) FROM message), (SELECT count(*) FROM session WHERE turns > 0),
+                   (SELECT count(*) FROM project), (SELECT count(*) FROM tombstone)
+            """
+        ).fetchone()
+        names = ("entries", "statements", "messages", "sessions", "projects", "tombstones")
+        return dict(zip(names, found or (0,) * 6, strict=True))
+
+    def cursors(self) -> dict[str, int]:
+        """Return how far each spool segment and transcript has been read."""
+        found = self._connection.execute("SELECT key, position FROM cursor").fetchall()
+        return {str(key): int(position) for key, position in found}
+
+    def meta(self, key: str) -> str:
+        """Return a value of the store's own notes, ``""`` when it is not there."""
+        found = self._connection.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
+        return str(found[0]) if found else ""
+
+    def run(self, sql: str, params: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Run one statement with parameters and return its rows by column name.
+
+        For this room and for compiled expressions; callers never build ``sql`` from text.
+        """
+        cursor = self._connection.execute(sql, list(params))
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def copy_to(self, file: Path) -> None:
+        """Copy the whole store into a new file, without dead space and deleted bytes."""
+        self._connection.execute(f"ATTACH '{_quoted(file)}' AS copy ({_OPTIONS})")
+        try:
+            self._connection.execute("COPY FROM DATABASE kb TO copy")
+        finally:
+            self._connection.execute("USE kb")
+            self._connection.execute("DETACH copy")
+
+    def _rollback(self) -> None:
+        import duckdb
+
+        try:
+            self._connection.execute("ROLLBACK")
+        except duckdb.Error:
+            return  # the transaction, or the whole connection, is gone already
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _home_made(home: Path) -> Iterator[None]:
+    from hypatia_mem.capture import paths
+
+    try:
+        paths.ensure_home(str(home))
+    except OSError as error:
+        raise StoreError(
+            f"the memory's folder cannot be used: {home} ({error.strerror})",
+            hint="Check its permissions, or set HYPATIA_MEM_HOME to another folder.",
+        ) from error
+    yield
+
+
+@contextmanager
+def _connected(
+    home: Path, *, write: bool, exists: bool
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    import duckdb
+
+    connection = duckdb.connect(config=_CONFIG)
+    try:
+        if exists or write:
+            mode = _OPTIONS if write else "TYPE duckdb, READ_ONLY"
+            umask = os.umask(0o077)
+            try:
+                connection.execute(f"ATTACH '{_quoted(home / FILE)}' AS kb ({mode})")
+            finally:
+                os.umask(umask)
+        else:
+            connection.execute("ATTACH ':memory:' AS kb")
+        connection.execute("USE kb")
+        if write or not exists:
+            migrations.migrate(connection)
+        elif not migrations.check(connection):
+            raise StoreError("the store has no tables yet", hint="Run: hypatia-mem worker drain")
+        yield connection
+        if write:
+            connection.execute("CHECKPOINT kb")
+    finally:
+        connection.close()
+
+
+def _quoted(path: Path) -> str:
+    """Return a path for an SQL literal: ATTACH takes no parameters."""
+    return str(path).replace("'", "''")
+
+
+def _sentence(error: duckdb.Error, home: Path) -> StoreError:
+    text = str(error)
+    lowered = text.lower()
+    if "no space left" in lowered or "disk full" in lowered:
+        return StoreError(
+            f"there is no space left for the store in {home}",
+            hint="Free some space. Nothing is lost: turns stay in the spool until they are stored.",
+        )
+    if any(mark in lowered for mark in _CORRUPT):
+        return StoreCorrupt(
+            f"the store cannot be read: {home / FILE} ({type(error).__name__})",
+            hint="The worker sets it aside and restores the newest verified snapshot.",
+        )
+    if "version number" in lowered:
+        return StoreError(
+            "the store was written by a DuckDB that this one cannot read",
+            hint="Upgrade the duckdb package that hypatia-mem uses.",
+        )
+    if "could not set lock" in lowered:
+        return StoreError(
+            "a program other than hypatia-mem has the store open",
+            hint="Close the DuckDB shell or viewer that has it open, then try again.",
+        )
+    # Other messages of the engine may quote stored text: only its own I/O errors are passed on.
+    more = ": " + text.splitlines()[0][:200] if text.startswith("IO Error") else ""
+    return StoreError(f"the store refused the operation ({type(error).__name__}){more}")
+
+
+def _utc_now() -> datetime:
+    from datetime import UTC
+
+    return datetime.now(UTC).replace(tzinfo=None)

@@ -1,0 +1,707 @@
+"""The gateway: every mutation there is (I4).
+
+A ``Transaction`` asks the tombstones first, then changes the state, keeps the earlier content as a
+version, notes the name for the search index and writes the ledger row: all in one DuckDB
+transaction, so that a kill at any instant leaves all of it or none. Refused writes are ledger rows
+too. Messages go in by the thousand with one statement a table: a row at a time costs a hundred
+times as much.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hypatia_mem.errors import Conflict, NotFound, UsageError
+from hypatia_mem.model import (
+    PERSON_CHANNELS,
+    Author,
+    Entry,
+    Message,
+    Outcome,
+    Session,
+    Statement,
+)
+from hypatia_mem.store import ledger, rows
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from hypatia_mem.store.connection import Store
+
+__all__ = ["Transaction", "canonical", "new_op_id"]
+
+_MEMORY_KINDS = frozenset({"rule", "taboo", "memory"})
+_OWN_NAMES = frozenset({"message", "session"})  # names that hold no words of a person
+_ENTRY_TYPES = {
+    "name": "VARCHAR", "content": "VARCHAR", "content_digest": "VARCHAR", "tags": ["VARCHAR"],
+    "scopes": ["VARCHAR"], "synonyms": ["VARCHAR"], "figures": ["VARCHAR"], "format": "VARCHAR",
+    "kind": "VARCHAR", "trust": "VARCHAR", "valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP",
+    "recorded_at": "TIMESTAMP", "expired_at": "TIMESTAMP", "pinned": "BOOLEAN",
+    "suppressed": "BOOLEAN", "category": "VARCHAR", "priority": "INTEGER", "session_id": "VARCHAR",
+    "turn": "INTEGER", "agent": "VARCHAR", "channel": "VARCHAR", "producer": "VARCHAR",
+    "version": "INTEGER", "created_at": "TIMESTAMP", "updated_at": "TIMESTAMP",
+}  # fmt: skip
+_STATEMENT_TYPES = {
+    "triple": "VARCHAR", "subject": "VARCHAR", "predicate": "VARCHAR", "object": "VARCHAR",
+    "content": "VARCHAR", "scopes": ["VARCHAR"], "synonyms": "VARCHAR", "trust": "VARCHAR",
+    "valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "recorded_at": "TIMESTAMP",
+    "expired_at": "TIMESTAMP", "session_id": "VARCHAR", "turn": "INTEGER", "channel": "VARCHAR",
+    "created_at": "TIMESTAMP",
+}  # fmt: skip
+_MESSAGE_TYPES = {
+    "session_id": "VARCHAR", "turn": "INTEGER", "uuid": "VARCHAR", "parent_uuid": "VARCHAR",
+    "prompt_id": "VARCHAR", "response_id": "VARCHAR", "role": "VARCHAR", "agent_id": "VARCHAR",
+    "parts": "VARCHAR", "tokens": "INTEGER", "flags": ["VARCHAR"], "text_digest": "VARCHAR",
+    "at": "TIMESTAMP",
+}  # fmt: skip
+_MUTATION_TYPES = {
+    "seq": "BIGINT", "at": "TIMESTAMP", "op_id": "VARCHAR", "actor": "VARCHAR",
+    "channel": "VARCHAR", "verb": "VARCHAR", "target": "VARCHAR", "before_digest": "VARCHAR",
+    "after_digest": "VARCHAR", "reason": "VARCHAR", "prev_hash": "VARCHAR", "hash": "VARCHAR",
+}  # fmt: skip
+_TOUCHED_TYPES = {"seq": "BIGINT", "name": "VARCHAR", "kind": "VARCHAR"}
+_TABLES = {
+    "entry": _ENTRY_TYPES,
+    "statement": _STATEMENT_TYPES,
+    "message": _MESSAGE_TYPES,
+    "mutation": _MUTATION_TYPES,
+    "touched": _TOUCHED_TYPES,
+}
+_EDITABLE = frozenset(
+    {
+        "content", "tags", "scopes", "synonyms", "figures", "format", "kind", "trust", "pinned",
+        "suppressed", "valid_from", "valid_to",
+    }
+)  # fmt: skip
+_LISTS = frozenset({"tags", "scopes", "synonyms", "figures"})
+
+
+def new_op_id(now: datetime) -> str:
+    """Return an operation id: sortable by time, unique without any coordination."""
+    stamp = int((now - datetime(1970, 1, 1)).total_seconds() * 1000)  # noqa: DTZ001 - naive UTC
+    return f"{stamp:012x}{time.perf_counter_ns() & 0xFFFF:04x}{os.urandom(6).hex()}"
+
+
+def canonical(text: str) -> str:
+    """Return what two spellings of the same value have in common.
+
+    NFKC, case folded, white space collapsed, zero-width and control characters and the marks of
+    sentence ends dropped.
+
+    >>> canonical("Never  mock\\u200b the DB!")
+    'never mock the db'
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize("NFKC", folded)
+    kept = "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C")
+    return " ".join(kept.split()).strip(" .!?;:。！？\"'`")
+
+
+class Transaction:
+    """An open change. Made by ``Store.transaction`` only."""
+
+    def __init__(
+        self,
+        store: Store,
+        connection: duckdb.DuckDBPyConnection,
+        author: Author,
+        now: datetime,
+        op_id: str | None,
+    ) -> None:
+        """Take the ledger's end as the place to go on from."""
+        self.store = store
+        self.author = author
+        self.now = now
+        self.op_id = op_id or new_op_id(now)
+        self._db = connection
+        self._key = ledger.load_key(store.home)
+        last = connection.execute(
+            "SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1"
+        ).fetchone()
+        self._seq, self._hash = (int(last[0]), str(last[1])) if last else (0, ledger.GENESIS)
+        self._mutations: list[dict[str, Any]] = []
+        self._touched: list[dict[str, Any]] = []
+
+    @contextmanager
+    def acting(self, author: Author) -> Iterator[None]:
+        """Do the block's writes in another author's name, in the same transaction."""
+        before, self.author = self.author, author
+        try:
+            yield
+        finally:
+            self.author = before
+
+    def finish(self) -> None:
+        """Write what has been collected for the ledger; the store calls this before it commits."""
+        self._bulk("mutation", self._mutations)
+        self._bulk("touched", self._touched)
+        if self._mutations:
+            self.set_meta("ledger_seq", str(self._seq))
+        self._mutations.clear()
+        self._touched.clear()
+
+    # -- entries
+
+    def entry(self, name: str) -> Entry | None:
+        """Return an entry as this transaction sees it."""
+        return self.store.entry(name)
+
+    def put_entry(self, entry: Entry, *, replace: bool = False) -> Outcome:
+        """Store an entry; ``replace`` makes an existing one of the name a new version.
+
+        Raises UsageError for an empty name, Conflict when the name is taken. A value that was
+        forgotten is refused, unless it comes from a person: then its tombstone is lifted.
+        """
+        if not entry.name.strip():
+            raise UsageError("an entry needs a name")
+        refusal = self._ask_tombstones(entry)
+        if refusal is not None:
+            return refusal
+        existing = self.store.entry(rows.clean(entry.name))
+        if existing is not None:
+            return self._put_again(existing, entry, replace=replace)
+        row = rows.entry_row(entry, self.author, self.now)
+        self._bulk("entry", [row])
+        self._note("create", row["name"], entry.kind, after=row["content_digest"])
+        return Outcome("created", row["name"])
+
+    def update_entry(self, name: str, **changes: Any) -> Outcome:
+        """Change fields of an entry; those not named stay. Raises NotFound, UsageError."""
+        unknown = set(changes) - _EDITABLE
+        if unknown:
+            raise UsageError(f"an entry has no field {min(unknown)!r} that could be changed")
+        existing = self.store.entry(name)
+        if existing is None:
+            raise NotFound(f"knowledge {name!r}")
+        wanted = {
+            key: tuple(rows.clean(item) for item in value) if key in _LISTS else value
+            for key, value in changes.items()
+        }
+        if "content" in wanted:
+            wanted["content"] = rows.clean(wanted["content"])
+        changed = replace(existing, **wanted)
+        if changed == existing:
+            return Outcome("unchanged", name)
+        refusal = self._ask_tombstones(changed)
+        if refusal is not None:
+            return refusal
+        self._write_again(existing, changed)
+        return Outcome("updated", name)
+
+    def delete_entry(self, name: str, reason: str = "", *, tombstone: bool = False) -> Outcome:
+        """Delete an entry, its versions and the statements at whose ends it stands.
+
+        ``tombstone`` keeps a keyed digest of the value, so that it is not taken in again.
+        ``details["statements"]`` counts the statements. Raises NotFound.
+        """
+        entry = self.store.entry(name)
+        if entry is None:
+            raise NotFound(f"knowledge {name!r}")
+        if tombstone:
+            self._bury(entry, reason)
+        gone = self._db.execute(
+            "SELECT triple FROM statement WHERE subject = ? OR object = ?", [name, name]
+        ).fetchall()
+        for (triple,) in gone:
+            self._db.execute("DELETE FROM statement WHERE triple = ?", [triple])
+            self._note("delete", str(triple), "statement", reason=reason)
+        self._db.execute("DELETE FROM version WHERE name = ?", [name])
+        self._db.execute("DELETE FROM entry WHERE name = ?", [name])
+        verb = "forget" if tombstone else "delete"
+        self._note(verb, name, entry.kind, before=rows.digest(entry.content), reason=reason)
+        return Outcome("deleted", name, details={"statements": len(gone)})
+
+    # -- statements
+
+    def put_statement(self, statement: Statement) -> Outcome:
+        """Store a triple; one that exists is left as it is. Raises UsageError for an empty part."""
+        for part in (statement.subject, statement.predicate, statement.object):
+            if not part.strip():
+                raise UsageError("each of a statement's three parts needs a text")
+        row = rows.statement_row(statement, self.author, self.now)
+        found = self._db.execute(
+            "SELECT 1 FROM statement WHERE triple = ?", [row["triple"]]
+        ).fetchone()
+        if found:
+            return Outcome("unchanged", row["triple"])
+        self._bulk("statement", [row])
+        self._note("create", row["triple"], "statement", after=rows.digest(row["content"]))
+        return Outcome("created", row["triple"])
+
+    def delete_statement(self, subject: str, predicate: str, object_: str) -> Outcome:
+        """Delete a triple. Raises NotFound."""
+        key = rows.triple_key(subject, predicate, object_)
+        found = self._db.execute("SELECT 1 FROM statement WHERE triple = ?", [key]).fetchone()
+        if not found:
+            raise NotFound(f"statement '({subject}, {predicate}, {object_})'")
+        self._db.execute("DELETE FROM statement WHERE triple = ?", [key])
+        self._note("delete", key, "statement")
+        return Outcome("deleted", key)
+
+    # -- sessions and messages
+
+    def put_messages(
+        self, session_id: str, messages: Sequence[Message], scope: str
+    ) -> list[int]:
+        """Store messages in this order under dense turn numbers; returns each one's turn.
+
+        A message whose ``uuid`` is stored already, in whatever session, is left out (0): resumed
+        and forked sessions repeat lines, and a record may be delivered twice.
+        """
+        known = self.store.known_uuids(message.uuid for message in messages)
+        turn = self._turns(session_id)
+        turns: list[int] = []
+        fresh: list[tuple[Message, int]] = []
+        seen: set[str] = set(known)
+        for message in messages:
+            if message.uuid in seen:
+                turns.append(0)
+                continue
+            seen.add(message.uuid)
+            turn += 1
+            turns.append(turn)
+            fresh.append((message, turn))
+        if not fresh:
+            return turns
+        entries = [
+            rows.entry_row(rows.message_entry(message, number, scope), self.author, self.now)
+            for message, number in fresh
+        ]
+        self._bulk("entry", entries)
+        self._bulk("message", [_message_row(message, number) for message, number in fresh])
+        for row in entries:
+            self._note("create", row["name"], "message", after=row["content_digest"])
+        self._db.execute(
+            "UPDATE session SET turns = ?, updated_at = greatest(updated_at, ?) WHERE id = ?",
+            [turn, max(message.at for message, _ in fresh), session_id],
+        )
+        self._belong(session_id, scope, [number for _, number in fresh])
+        return turns
+
+    def amend_message(self, session_id: str, turn: int, **changes: Any) -> Outcome:
+        """Bind a message to its transcript line or let its text grow.
+
+        ``changes`` are fields of ``Message``; a changed text makes a new version of the entry.
+        Raises NotFound.
+        """
+        found = self.store.messages(session_id, start=turn, limit=1)
+        if not found or found[0].turn != turn:
+            raise NotFound(f"message {turn} of session {session_id!r}")
+        before = found[0]
+        after = replace(before, **changes)
+        if after == before:
+            return Outcome("unchanged", f"msg-{session_id}-{turn}")
+        clash = self.store.known_uuids([after.uuid]).get(after.uuid)
+        if clash is not None and clash != (session_id, turn):
+            return Outcome("refused", f"msg-{session_id}-{turn}", reason="its line is stored")
+        row = _message_row(after, turn)
+        self._db.execute(
+            "DELETE FROM message WHERE session_id = ? AND turn = ?", [session_id, turn]
+        )
+        self._bulk("message", [row])
+        name = f"msg-{session_id}-{turn}"
+        entry = self.store.entry(name)
+        if entry is not None and (after.text, after.at) != (before.text, before.at):
+            body = rows.message_entry(after, turn, entry.scopes[0] if entry.scopes else "")
+            self._write_again(entry, replace(entry, content=body.content))
+        else:
+            self._note("amend", name, "message")
+        return Outcome("updated", name)
+
+    def put_session(self, session: Session) -> Outcome:
+        """Store what is known of a session; empty fields leave what was known before.
+
+        The start never moves, the end and the last change never go back.
+        """
+        before = self.store.session(session.id)
+        if before is None:
+            row = {f.name: getattr(session, f.name) for f in fields(Session)}
+            row = {k: rows.clean(v) if isinstance(v, str) else v for k, v in row.items()}
+            self._insert_session(row)
+            self._note("create", session.id, "session", index=False)
+            return Outcome("created", session.id)
+        merged = _merged(before, session)
+        if merged == before:
+            return Outcome("unchanged", session.id)
+        self._update_session(merged)
+        self._note("update", session.id, "session", index=False)
+        return Outcome("updated", session.id)
+
+    def edit_session(self, session_id: str, **changes: Any) -> Outcome:
+        """Set fields of a session exactly as given. Raises NotFound."""
+        before = self.store.session(session_id)
+        if before is None:
+            raise NotFound(f"session {session_id!r}")
+        after = replace(before, **changes)
+        if after == before:
+            return Outcome("unchanged", session_id)
+        self._update_session(replace(after, updated_at=max(self.now, before.updated_at or self.now)))
+        self._note("update", session_id, "session", index=False)
+        return Outcome("updated", session_id)
+
+    def put_summary(self, session_id: str, text: str, source: str, scope: str) -> Outcome:
+        """Store a session's real summary as ``session-<ID>`` and link all its messages to it.
+
+        ``source`` says where it came from (``compaction``, ``title``); nothing is made up here.
+        """
+        name = f"session-{session_id}"
+        entry = Entry(
+            name=name,
+            content=text,
+            tags=("session",),
+            scopes=(scope,),
+            kind="session",
+            session_id=session_id,
+        )
+        with self.acting(replace(self.author, producer=source)):
+            outcome = self.put_entry(entry, replace=True)
+        if outcome.verb == "created":
+            self._belong(session_id, scope, range(1, self._turns(session_id) + 1))
+        return outcome
+
+    # -- projects and upkeep
+
+    def put_project(
+        self,
+        scope: str,
+        *,
+        aliases: Sequence[str] | None = None,
+        excluded: bool | None = None,
+    ) -> Outcome:
+        """Store a project; what is None stays as it was."""
+        found = self.store.run("SELECT * FROM project WHERE scope = ?", [scope])
+        if found:
+            row = found[0]
+            wanted = {
+                "aliases": row["aliases"] if aliases is None else list(aliases),
+                "excluded": row["excluded"] if excluded is None else excluded,
+            }
+            self._db.execute(
+                "UPDATE project SET aliases = ?, excluded = ? WHERE scope = ?",
+                [wanted["aliases"], wanted["excluded"], scope],
+            )
+        else:
+            self._db.execute(
+                "INSERT INTO project VALUES (?, ?, ?, ?)",
+                [scope, list(aliases or ()), bool(excluded), self.now],
+            )
+        self._note("update" if found else "create", scope, "project", index=False)
+        return Outcome("updated" if found else "created", scope)
+
+    def put_root(
+        self, path: str, *, scope: str, git_key: str = "", origin_key: str = "", remote: str = ""
+    ) -> Outcome:
+        """Store a folder's marks and the project it belongs to."""
+        path = rows.clean(path)
+        self._db.execute("DELETE FROM root WHERE path = ?", [path])
+        self._db.execute(
+            "INSERT INTO root VALUES (?, ?, ?, ?, ?, ?)",
+            [path, scope, git_key, origin_key, rows.clean(remote), self.now],
+        )
+        self._note("update", scope, "root", index=False)
+        return Outcome("updated", path)
+
+    def delete_root(self, path: str) -> Outcome:
+        """Forget a folder; its project stays."""
+        self._db.execute("DELETE FROM root WHERE path = ?", [rows.clean(path)])
+        self._note("delete", "", "root", index=False)
+        return Outcome("deleted", path)
+
+    def rename_scope(self, old: str, new: str) -> int:
+        """Put everything of scope ``old`` under ``new``; returns how many entries changed."""
+        names = [
+            str(row[0])
+            for row in self._db.execute(
+                "SELECT name FROM entry WHERE list_contains(scopes, ?)", [old]
+            ).fetchall()
+        ]
+        swap = "list_distinct(list_transform(scopes, x -> CASE WHEN x = ? THEN ? ELSE x END))"
+        for table in ("entry", "statement"):
+            self._db.execute(
+                f"UPDATE {table} SET scopes = {swap} WHERE list_contains(scopes, ?)",  # noqa: S608
+                [old, new, old],
+            )
+        self._db.execute("UPDATE session SET project = ? WHERE project = ?", [new, old])
+        self._db.execute("UPDATE root SET scope = ? WHERE scope = ?", [new, old])
+        self._db.execute("UPDATE tombstone SET scope = ? WHERE scope = ?", [new, old])
+        found = self.store.run("SELECT * FROM project WHERE scope = ?", [old])
+        target = self.store.run("SELECT * FROM project WHERE scope = ?", [new])
+        self._db.execute("DELETE FROM project WHERE scope = ?", [old])
+        if found and not target:
+            self.put_project(new, aliases=found[0]["aliases"], excluded=found[0]["excluded"])
+        for name in names:
+            self._note("rescope", name, "entry")
+        self._note("rename", new, "project", reason="scope", index=False)
+        return len(names)
+
+    def set_cursor(self, key: str, position: int) -> None:
+        """Say how far a spool segment or a transcript has been read."""
+        self._db.execute("DELETE FROM cursor WHERE key = ?", [key])
+        self._db.execute("INSERT INTO cursor VALUES (?, ?)", [key, position])
+
+    def set_cursors(self, cursors: dict[str, int]) -> None:
+        """Say it for many at once."""
+        for key, position in cursors.items():
+            self.set_cursor(key, position)
+
+    def delete_cursors(self, keys: Iterable[str]) -> None:
+        """Drop the cursors of segments that are gone."""
+        self._db.execute(
+            "DELETE FROM cursor WHERE key IN (SELECT unnest(?::VARCHAR[]))", [list(keys)]
+        )
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Keep a value among the store's own notes."""
+        self._db.execute("DELETE FROM meta WHERE key = ?", [key])
+        self._db.execute("INSERT INTO meta VALUES (?, ?)", [key, value])
+
+    # -- inside
+
+    def _put_again(self, existing: Entry, entry: Entry, *, replace: bool) -> Outcome:
+        from dataclasses import replace as with_fields
+
+        same = with_fields(
+            existing,
+            content=rows.clean(entry.content),
+            tags=tuple(rows.clean(tag) for tag in entry.tags),
+            scopes=tuple(rows.clean(scope) for scope in entry.scopes),
+        )
+        if not replace:
+            raise Conflict(
+                f"knowledge {existing.name!r} exists already",
+                hint="To change it: hypatia-mem knowledge-update",
+            )
+        if same == existing:
+            return Outcome("unchanged", existing.name)
+        self._write_again(existing, same)
+        return Outcome("updated", existing.name)
+
+    def _write_again(self, before: Entry, after: Entry) -> None:
+        """Keep the old content as a version and put the new one in its place."""
+        self._db.execute(
+            "INSERT INTO version SELECT name, version, content, tags, scopes, updated_at, ?, ?"
+            " FROM entry WHERE name = ?",
+            [self.now, self.op_id, before.name],
+        )
+        self._db.execute(
+            """
+            UPDATE entry SET content = ?, content_digest = ?, tags = ?, scopes = ?, synonyms = ?,
+                figures = ?, format = ?, kind = ?, trust = ?, pinned = ?, suppressed = ?,
+                valid_from = ?, valid_to = ?, version = version + 1, updated_at = ?
+            WHERE name = ?
+            """,
+            [
+                after.content, rows.digest(after.content), list(after.tags), list(after.scopes),
+                list(after.synonyms), list(after.figures), after.format, after.kind,
+                str(after.trust), after.pinned, after.suppressed, after.valid_from,
+                after.valid_to, self.now, before.name,
+            ],
+        )  # fmt: skip
+        self._note(
+            "update",
+            before.name,
+            after.kind,
+            before=rows.digest(before.content),
+            after=rows.digest(after.content),
+        )
+
+    def _ask_tombstones(self, entry: Entry) -> Outcome | None:
+        """Refuse a forgotten value; from a person it is taken, and the tombstone lifted."""
+        if entry.kind in _OWN_NAMES:
+            return None
+        digests = self._value_digests(entry)
+        hits = self._db.execute(
+            """
+            SELECT digest FROM tombstone WHERE digest IN (SELECT unnest(?::VARCHAR[]))
+              AND scope IN (SELECT unnest(?::VARCHAR[]))
+            """,
+            [digests, list(entry.scopes) or [""]],
+        ).fetchall()
+        if not hits:
+            return None
+        if self.author.channel in PERSON_CHANNELS:
+            self._db.execute(
+                """
+                DELETE FROM tombstone WHERE digest IN (SELECT unnest(?::VARCHAR[]))
+                  AND scope IN (SELECT unnest(?::VARCHAR[]))
+                """,
+                [digests, list(entry.scopes) or [""]],
+            )
+            self._note("lift", entry.name, entry.kind, index=False)
+            return None
+        self._note("refuse", entry.name, entry.kind, reason="forgotten before", index=False)
+        return Outcome("refused", entry.name, reason="this was forgotten before")
+
+    def _bury(self, entry: Entry, reason: str) -> None:
+        for scope in entry.scopes or ("",):
+            for value in self._value_digests(entry):
+                self._db.execute(
+                    "INSERT INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    [
+                        value,
+                        self._key.id,
+                        scope,
+                        reason,
+                        str(self.author.channel),
+                        self.now,
+                        self.op_id,
+                    ],
+                )
+
+    def _value_digests(self, entry: Entry) -> list[str]:
+        values = {canonical(entry.content)}
+        if entry.kind in _MEMORY_KINDS:
+            values.add("name:" + canonical(entry.name))
+        return [self._key.digest("tombstone", value) for value in values if value]
+
+    def _belong(self, session_id: str, scope: str, turns: Iterable[int]) -> None:
+        """Link messages to their session's entry, once it exists."""
+        name = f"session-{session_id}"
+        if self.store.entry(name) is None:
+            return
+        made = [
+            rows.statement_row(
+                Statement(f"msg-{session_id}-{turn}", "belongTo", name, scopes=(scope,)),
+                self.author,
+                self.now,
+            )
+            for turn in turns
+        ]
+        have = {
+            str(row[0])
+            for row in self._db.execute(
+                "SELECT triple FROM statement WHERE predicate = 'belongTo' AND object = ?", [name]
+            ).fetchall()
+        }
+        new = [row for row in made if row["triple"] not in have]
+        self._bulk("statement", new)
+        for row in new:
+            self._note("create", row["triple"], "statement")
+
+    def _turns(self, session_id: str) -> int:
+        found = self._db.execute(
+            "SELECT coalesce(max(turn), 0) FROM message WHERE session_id = ?", [session_id]
+        ).fetchone()
+        return int(found[0]) if found else 0
+
+    def _insert_session(self, row: dict[str, Any]) -> None:
+        names = [f.name for f in fields(Session)]
+        columns = ", ".join(f'"{name}"' for name in names)
+        marks = ", ".join("?" for _ in names)
+        values = [list(row[name]) if name == "tags" else row[name] for name in names]
+        self._db.execute(
+            f"INSERT INTO session ({columns}, turns) VALUES ({marks}, 0)",  # noqa: S608 - our names
+            values,
+        )
+
+    def _update_session(self, session: Session) -> None:
+        names = [f.name for f in fields(Session) if f.name != "id"]
+        sets = ", ".join(f'"{name}" = ?' for name in names)
+        values: list[Any] = []
+        for name in names:
+            value = getattr(session, name)
+            if isinstance(value, str):
+                value = rows.clean(value)
+            values.append(list(value) if name == "tags" else value)
+        self._db.execute(
+            f"UPDATE session SET {sets} WHERE id = ?",  # noqa: S608 - our own column names
+            [*values, session.id],
+        )
+
+    def _note(
+        self,
+        verb: str,
+        target: str,
+        kind: str,
+        *,
+        before: str = "",
+        after: str = "",
+        reason: str = "",
+        index: bool = True,
+    ) -> None:
+        """Add a ledger row, and tell the search index that the name changed."""
+        self._seq += 1
+        plain = kind in ("message", "session", "project", "root")
+        row: dict[str, Any] = {
+            "seq": self._seq,
+            "at": self.now,
+            "op_id": self.op_id,
+            "actor": self.author.actor,
+            "channel": str(self.author.channel),
+            "verb": f"{verb} {kind}",
+            "target": target if plain else "#" + self._key.digest("target", target)[:24],
+            "before_digest": before and self._key.digest("content", before)[:32],
+            "after_digest": after and self._key.digest("content", after)[:32],
+            "reason": reason,
+            "prev_hash": self._hash,
+        }
+        row["hash"] = self._hash = ledger.chain_hash(self._hash, row)
+        self._mutations.append(row)
+        if index:
+            catalog = "statement" if kind == "statement" else "knowledge"
+            self._touched.append({"seq": self._seq, "name": target, "kind": catalog})
+
+    def _bulk(self, table: str, values: Sequence[dict[str, Any]]) -> None:
+        """Insert rows with one statement: their JSON is one parameter (I7)."""
+        if not values:
+            return
+        types = _TABLES[table]
+        columns = ", ".join(f'v."{name}"' for name in types)
+        self._db.execute(
+            f"""
+            INSERT INTO {table}
+            SELECT {columns} FROM (SELECT unnest(from_json(?::JSON, ?)) AS v)
+            """,  # noqa: S608 - table and columns are this module's own constants
+            [json.dumps(list(values), default=_plain), json.dumps([types])],
+        )
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def _message_row(message: Message, turn: int) -> dict[str, Any]:
+    return {
+        "session_id": message.session_id,
+        "turn": turn,
+        "uuid": message.uuid,
+        "parent_uuid": message.parent_uuid,
+        "prompt_id": message.prompt_id,
+        "response_id": message.response_id,
+        "role": message.role,
+        "agent_id": message.agent_id,
+        "parts": rows.clean(json.dumps(list(message.parts), ensure_ascii=False, default=_plain)),
+        "tokens": message.tokens,
+        "flags": list(message.flags),
+        "text_digest": rows.digest(rows.clean(message.text)),
+        "at": message.at,
+    }
+
+
+def _merged(before: Session, new: Session) -> Session:
+    changes: dict[str, Any] = {}
+    for one in fields(Session):
+        value = getattr(new, one.name)
+        if value in ("", None, (), False) or one.name == "id":
+            continue
+        changes[one.name] = rows.clean(value) if isinstance(value, str) else value
+    if before.started_at is not None and new.started_at is not None:
+        changes["started_at"] = min(before.started_at, new.started_at)
+    for name in ("updated_at", "ended_at"):
+        old, now = getattr(before, name), getattr(new, name)
+        if old is not None and now is not None:
+            changes[name] = max(old, now)
+    return replace(before, **changes)
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    raise TypeError(f"{type(value).__name__} has no place in a row")

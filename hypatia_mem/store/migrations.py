@@ -1,0 +1,246 @@
+"""The schema, one step a function. A released step is never edited: the next one is added.
+
+Tables (columns are stable names; the query language compiles to them):
+
+- ``entry``: knowledge. ``content`` is the text, list fields are ``VARCHAR[]``; ``''`` in ``scopes``
+  is the global scope. ``valid_*``: when it was true; ``recorded_at``/``expired_at``: when it was
+  known here.
+- ``statement``: triples; ``triple`` is the CSV of its three parts.
+- ``message``, ``session``: turns and their sessions. A message's text is the entry
+  ``msg-<SESSION_ID>-<TURN>``.
+- ``version``: earlier contents. ``mutation``: the ledger. ``touched``: which names changed at which
+  ledger sequence (what the search index follows; not part of the ledger, and erasable).
+- ``tombstone``: keyed digests of what was forgotten. ``project``, ``root``: identities of folders.
+- ``cursor``: how far spool segments and transcripts have been read. ``meta``, ``migration``.
+
+Views ``live_entry`` and ``live_statement`` leave out what is withheld: candidate, rejected,
+suppressed or expired. Times are naive UTC. No foreign keys and no secondary unique indexes:
+DuckDB refuses list updates on referenced rows, and such indexes have left files that cannot be
+replayed after a kill; the one gateway keeps uniqueness.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from hypatia_mem.errors import StoreTooNew
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "migrate"]
+
+_ENTRY = """
+    CREATE TABLE entry (
+        name VARCHAR PRIMARY KEY,
+        content VARCHAR NOT NULL,
+        content_digest VARCHAR NOT NULL,
+        tags VARCHAR[] NOT NULL,
+        scopes VARCHAR[] NOT NULL,
+        synonyms VARCHAR[] NOT NULL,
+        figures VARCHAR[] NOT NULL,
+        format VARCHAR NOT NULL,
+        kind VARCHAR NOT NULL,
+        trust VARCHAR NOT NULL,
+        valid_from TIMESTAMP,
+        valid_to TIMESTAMP,
+        recorded_at TIMESTAMP NOT NULL,
+        expired_at TIMESTAMP,
+        pinned BOOLEAN NOT NULL,
+        suppressed BOOLEAN NOT NULL,
+        category VARCHAR NOT NULL,
+        priority INTEGER NOT NULL,
+        session_id VARCHAR NOT NULL,
+        turn INTEGER,
+        agent VARCHAR NOT NULL,
+        channel VARCHAR NOT NULL,
+        producer VARCHAR NOT NULL,
+        version INTEGER NOT NULL,
+        created_at TIMESTAMP NOT NULL,
+        updated_at TIMESTAMP NOT NULL
+    )
+"""
+
+_M001 = (
+    _ENTRY,
+    """
+    CREATE TABLE statement (
+        triple VARCHAR PRIMARY KEY,
+        subject VARCHAR NOT NULL,
+        predicate VARCHAR NOT NULL,
+        object VARCHAR NOT NULL,
+        content VARCHAR NOT NULL,
+        scopes VARCHAR[] NOT NULL,
+        synonyms VARCHAR,
+        trust VARCHAR NOT NULL,
+        valid_from TIMESTAMP,
+        valid_to TIMESTAMP,
+        recorded_at TIMESTAMP NOT NULL,
+        expired_at TIMESTAMP,
+        session_id VARCHAR NOT NULL,
+        turn INTEGER,
+        channel VARCHAR NOT NULL,
+        created_at TIMESTAMP NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE message (
+        session_id VARCHAR NOT NULL,
+        turn INTEGER NOT NULL,
+        uuid VARCHAR PRIMARY KEY,
+        parent_uuid VARCHAR NOT NULL,
+        prompt_id VARCHAR NOT NULL,
+        response_id VARCHAR NOT NULL,
+        role VARCHAR NOT NULL,
+        agent_id VARCHAR NOT NULL,
+        parts VARCHAR NOT NULL,
+        tokens INTEGER NOT NULL,
+        flags VARCHAR[] NOT NULL,
+        text_digest VARCHAR NOT NULL,
+        "at" TIMESTAMP NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE session (
+        id VARCHAR PRIMARY KEY,
+        project VARCHAR NOT NULL,
+        title VARCHAR NOT NULL,
+        "user" VARCHAR NOT NULL,
+        agent VARCHAR NOT NULL,
+        client VARCHAR NOT NULL,
+        cwd VARCHAR NOT NULL,
+        git_branch VARCHAR NOT NULL,
+        transcript_path VARCHAR NOT NULL,
+        forked_from VARCHAR NOT NULL,
+        started_at TIMESTAMP,
+        updated_at TIMESTAMP,
+        ended_at TIMESTAMP,
+        end_reason VARCHAR NOT NULL,
+        pinned BOOLEAN NOT NULL,
+        archived BOOLEAN NOT NULL,
+        tags VARCHAR[] NOT NULL,
+        turns INTEGER NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE version (
+        name VARCHAR NOT NULL,
+        version INTEGER NOT NULL,
+        content VARCHAR NOT NULL,
+        tags VARCHAR[] NOT NULL,
+        scopes VARCHAR[] NOT NULL,
+        recorded_at TIMESTAMP NOT NULL,
+        replaced_at TIMESTAMP NOT NULL,
+        op_id VARCHAR NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE mutation (
+        seq BIGINT PRIMARY KEY,
+        "at" TIMESTAMP NOT NULL,
+        op_id VARCHAR NOT NULL,
+        actor VARCHAR NOT NULL,
+        channel VARCHAR NOT NULL,
+        verb VARCHAR NOT NULL,
+        target VARCHAR NOT NULL,
+        before_digest VARCHAR NOT NULL,
+        after_digest VARCHAR NOT NULL,
+        reason VARCHAR NOT NULL,
+        prev_hash VARCHAR NOT NULL,
+        hash VARCHAR NOT NULL
+    )
+    """,
+    "CREATE TABLE touched (seq BIGINT NOT NULL, name VARCHAR NOT NULL, kind VARCHAR NOT NULL)",
+    """
+    CREATE TABLE tombstone (
+        digest VARCHAR NOT NULL,
+        key_id VARCHAR NOT NULL,
+        scope VARCHAR NOT NULL,
+        reason VARCHAR NOT NULL,
+        actor VARCHAR NOT NULL,
+        "at" TIMESTAMP NOT NULL,
+        op_id VARCHAR NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE project (
+        scope VARCHAR PRIMARY KEY,
+        aliases VARCHAR[] NOT NULL,
+        excluded BOOLEAN NOT NULL,
+        created_at TIMESTAMP NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE root (
+        path VARCHAR PRIMARY KEY,
+        scope VARCHAR NOT NULL,
+        git_key VARCHAR NOT NULL,
+        origin_key VARCHAR NOT NULL,
+        remote VARCHAR NOT NULL,
+        seen_at TIMESTAMP NOT NULL
+    )
+    """,
+    "CREATE TABLE cursor (key VARCHAR PRIMARY KEY, position BIGINT NOT NULL)",
+    "CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)",
+    """
+    CREATE VIEW live_entry AS
+    SELECT * FROM entry
+    WHERE trust NOT IN ('candidate', 'rejected') AND NOT suppressed AND expired_at IS NULL
+    """,
+    """
+    CREATE VIEW live_statement AS
+    SELECT *, valid_from AS tr_start, valid_to AS tr_end FROM statement
+    WHERE trust NOT IN ('candidate', 'rejected') AND expired_at IS NULL
+    """,
+)
+
+# (name, statements), in order; a name never changes its meaning.
+MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (("m001_create_tables", _M001),)
+SCHEMA_VERSION = len(MIGRATIONS)
+
+
+def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Apply what is missing, each step in a transaction with its own record; return their names.
+
+    Raises StoreTooNew when the file names a step that this program does not know.
+    """
+    connection.execute(
+        'CREATE TABLE IF NOT EXISTS migration (name VARCHAR PRIMARY KEY, "at" TIMESTAMP NOT NULL)'
+    )
+    applied = check(connection)
+    done: list[str] = []
+    for name, statements in MIGRATIONS:
+        if name in applied:
+            continue
+        connection.execute("BEGIN")
+        try:
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO migration VALUES (?, ?)", [name, datetime.now(UTC).replace(tzinfo=None)]
+            )
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        done.append(name)
+    return done
+
+
+def check(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """Return the applied steps. Raises StoreTooNew for a step unknown here."""
+    rows = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE table_name = 'migration'"
+        " AND database_name = current_database()"
+    ).fetchall()
+    if not rows:
+        return set()
+    applied = {str(row[0]) for row in connection.execute("SELECT name FROM migration").fetchall()}
+    unknown = applied - {name for name, _ in MIGRATIONS}
+    if unknown:
+        raise StoreTooNew(
+            f"the store was written by a newer hypatia-mem (step {min(unknown)} is unknown here)",
+            hint="Upgrade hypatia-mem; nothing was changed, and turns go on being spooled.",
+        )
+    return applied

@@ -1,0 +1,208 @@
+"""Between the model's dataclasses and the store's rows, and the one normaliser of text.
+
+DuckDB text holds neither NUL nor lone surrogates: NUL becomes the symbol U+2400, a lone half of a
+surrogate pair U+FFFD. Everything that enters the store goes through ``clean``.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from hypatia_mem.model import Author, Entry, Message, Session, Statement, Trust
+
+__all__ = [
+    "clean",
+    "digest",
+    "entry_of",
+    "entry_row",
+    "iso",
+    "message_entry",
+    "message_of",
+    "session_of",
+    "statement_of",
+    "statement_row",
+    "triple_key",
+]
+
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Make a text storable; a text that is storable already comes back as it is."""
+    if "\0" in text:
+        text = text.replace("\0", "\u2400")
+    if _LONE.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a stored text, in hex."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def iso(at: datetime) -> str:
+    """Return a naive UTC time as ISO-8601 with ``Z``; milliseconds when there are any.
+
+    >>> iso(datetime(2026, 11, 30, 4, 5, 6))
+    '2026-11-30T04:05:06Z'
+    """
+    text = at.isoformat(timespec="milliseconds" if at.microsecond else "seconds")
+    return text + "Z"
+
+
+def triple_key(subject: str, predicate: str, object_: str) -> str:
+    """Return the CSV of a triple, quoted where a part has a comma, a quote or a line break."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow([subject, predicate, object_])
+    return out.getvalue()
+
+
+def message_entry(message: Message, turn: int, scope: str) -> Entry:
+    """Return the entry of a message: the skill's name, its three headings, tag ``message``."""
+    text = (
+        f"## Role\n{message.role}\n\n## Timestamp\n{iso(message.at)}\n\n"
+        f"## Content\n{clean(message.text)}"
+    )
+    return Entry(
+        name=f"msg-{message.session_id}-{turn}",
+        content=text,
+        tags=("message",),
+        scopes=(scope,),
+        kind="message",
+        session_id=message.session_id,
+        turn=turn,
+        created_at=message.at,
+    )
+
+
+def entry_row(entry: Entry, author: Author, now: datetime) -> dict[str, Any]:
+    """Return the row of a new entry; its order and names are those of the table."""
+    content = clean(entry.content)
+    made = entry.created_at or now
+    return {
+        "name": clean(entry.name),
+        "content": content,
+        "content_digest": digest(content),
+        "tags": [clean(tag) for tag in entry.tags],
+        "scopes": [clean(scope) for scope in entry.scopes],
+        "synonyms": [clean(word) for word in entry.synonyms],
+        "figures": [clean(figure) for figure in entry.figures],
+        "format": entry.format,
+        "kind": entry.kind,
+        "trust": str(entry.trust),
+        "valid_from": entry.valid_from,
+        "valid_to": entry.valid_to,
+        "recorded_at": now,
+        "expired_at": None,
+        "pinned": entry.pinned,
+        "suppressed": entry.suppressed,
+        "category": "",
+        "priority": 0,
+        "session_id": entry.session_id,
+        "turn": entry.turn,
+        "agent": author.actor,
+        "channel": str(author.channel),
+        "producer": author.producer,
+        "version": entry.version,
+        "created_at": made,
+        "updated_at": now,
+    }
+
+
+def statement_row(statement: Statement, author: Author, now: datetime) -> dict[str, Any]:
+    """Return the row of a new statement."""
+    subject, predicate, object_ = (
+        clean(part) for part in (statement.subject, statement.predicate, statement.object)
+    )
+    synonyms = None if statement.synonyms is None else json.dumps(dict(statement.synonyms))
+    return {
+        "triple": triple_key(subject, predicate, object_),
+        "subject": subject,
+        "predicate": predicate,
+        "object": object_,
+        "content": clean(statement.content),
+        "scopes": [clean(scope) for scope in statement.scopes],
+        "synonyms": synonyms,
+        "trust": str(statement.trust),
+        "valid_from": None,
+        "valid_to": None,
+        "recorded_at": now,
+        "expired_at": None,
+        "session_id": statement.session_id or author.session_id,
+        "turn": statement.turn if statement.turn is not None else author.turn,
+        "channel": str(author.channel),
+        "created_at": statement.created_at or now,
+    }
+
+
+def entry_of(row: Mapping[str, Any]) -> Entry:
+    """Return the entry of a row."""
+    return Entry(
+        name=row["name"],
+        content=row["content"],
+        tags=tuple(row["tags"]),
+        scopes=tuple(row["scopes"]),
+        synonyms=tuple(row["synonyms"]),
+        figures=tuple(row["figures"]),
+        format=row["format"],
+        kind=row["kind"],
+        trust=Trust(row["trust"]),
+        pinned=row["pinned"],
+        suppressed=row["suppressed"],
+        session_id=row["session_id"],
+        turn=row["turn"],
+        created_at=row["created_at"],
+        valid_from=row["valid_from"],
+        valid_to=row["valid_to"],
+        version=row["version"],
+    )
+
+
+def statement_of(row: Mapping[str, Any]) -> Statement:
+    """Return the statement of a row."""
+    return Statement(
+        subject=row["subject"],
+        predicate=row["predicate"],
+        object=row["object"],
+        content=row["content"],
+        scopes=tuple(row["scopes"]),
+        synonyms=None if row["synonyms"] is None else json.loads(row["synonyms"]),
+        trust=Trust(row["trust"]),
+        session_id=row["session_id"],
+        turn=row["turn"],
+        created_at=row["created_at"],
+    )
+
+
+def message_of(row: Mapping[str, Any]) -> Message:
+    """Return the message of a row that holds its entry's content too."""
+    content: str = row["content"] or ""
+    return Message(
+        session_id=row["session_id"],
+        uuid=row["uuid"],
+        role=row["role"],
+        text=content.partition("\n## Content\n")[2],
+        at=row["at"],
+        turn=row["turn"],
+        parent_uuid=row["parent_uuid"],
+        prompt_id=row["prompt_id"],
+        response_id=row["response_id"],
+        agent_id=row["agent_id"],
+        parts=tuple(json.loads(row["parts"])),
+        tokens=row["tokens"],
+        flags=tuple(row["flags"]),
+    )
+
+
+def session_of(row: Mapping[str, Any]) -> Session:
+    """Return the session of a row."""
+    fields: Sequence[str] = [name for name in Session.__dataclass_fields__ if name != "tags"]
+    return Session(**{name: row[name] for name in fields}, tags=tuple(row["tags"]))
