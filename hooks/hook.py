@@ -1,21 +1,26 @@
-"""The launcher the client runs. It does nothing but find the package, and never fails.
+"""The launcher the client runs: it finds the package, and never fails whatever is missing.
 
 A missing script makes Python exit with 2, which blocks a prompt; so this file is copied beside the
-settings that name it, and when the package is gone it ends silently.
+settings that name it, and ends silently when the package, or a Python new enough, is not there.
 """
 
-import os
-import sys
-
-PACKAGE = ""  # the folder that holds hypatia_mem; filled in by the installer
+PACKAGE = ""
 
 try:
-    # Appended, never put first: nothing beside the package can shadow the standard library.
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    sys.path.append(PACKAGE or here)
-    from hypatia_mem.capture.hook import main
+    import sys
 
-    main()
-except BaseException:
+    folder = PACKAGE or __file__.replace("\\", "/").rpartition("/hooks/")[0]
+    if folder and sys.version_info >= (3, 11):
+        # Appended, never put first: nothing beside the package can shadow the standard library.
+        sys.path.append(folder)
+        from hypatia_mem.capture import hook
+
+        hook.main()
+except BaseException:  # noqa: BLE001 - whatever it is, the person's prompt must pass
     pass
-os._exit(0)
+try:
+    import posix
+
+    posix._exit(0)
+except ImportError:
+    pass

@@ -1,493 +1,544 @@
 """What the client runs at each event: capture first, print second, exit 0 whatever happens (I1).
 
 The order is fixed: guards (I6), redaction if a look at the bytes asks for it, one durable record,
-the worker's start, and only then output. An ordinary prompt imports neither ``json`` nor ``re``.
-Nothing here opens the store, waits for a lock, or writes to stderr: the client shows stderr to
-the person, and exit code 2 would block the prompt.
+the worker's start, and only then output. An ordinary prompt imports neither ``json`` nor ``re``
+nor ``os``. Nothing here opens the store, waits for a lock, or writes to stderr: the client shows
+stderr to the person, and exit code 2 would block the prompt.
+
+What is printed, and never anything else: at SessionStart the brief as the worker rendered it; at
+UserPromptSubmit one JSON object with trigger lines and confirmations, when there are any; at
+SessionEnd a trigger line, which the client ignores; at Stop and PreCompact nothing (what a hook
+prints there makes the turn go on, or lands in the compaction's instructions).
 """
 
 from __future__ import annotations
 
-import os
+import sys
 import time
+
+from hypatia_mem.capture import paths, spool
+from hypatia_mem.capture.paths import O_CLOEXEC, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Failure", "handle", "last_failure", "main", "start_worker"]
+__all__ = ["handle", "main", "start_worker"]
 
-EVENTS = (b"SessionStart", b"UserPromptSubmit", b"Stop", b"PreCompact", b"SessionEnd")
+START, PROMPT, STOP, COMPACT, END = (
+    "SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd",
+)  # fmt: skip
+EVENTS = (START, PROMPT, STOP, COMPACT, END)
 GUARD = "HYPATIA_MEM_INTERNAL"
 MARKER = b"hypatia-mem:internal"
-HEARTBEAT_STALE_SECONDS = 60
-MAX_INPUT = 512 << 20
+NOTIFICATION = b'"prompt":"<task-notification>'
+MAX_INPUT = 32 << 20  # beyond it only ids are kept; the transcript has the text
+MAX_BRIEF = 1 << 18
+EXTRACT_EVERY = 5
+HEARTBEAT_STALE_SECONDS = 60.0
+START_SECONDS = 3.0  # how long a started worker may take to its lock
 # What the worker may see of the environment: never a key, never a token.
 WORKER_ENV = (
     "HOME", "PATH", "USER", "LOGNAME", "LANG", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USERPROFILE",
     "LOCALAPPDATA", "APPDATA", "CLAUDE_CONFIG_DIR", "HYPATIA_MEM_HOME",
 )  # fmt: skip
-WORKER_ENV_PREFIXES = ("LC_", "XDG_", "HYPATIA_MEM_")
+WORKER_ENV_PREFIXES = ("LC_", "XDG_")
 _SAFE_KEYS = ("session_id", "transcript_path", "cwd", "prompt_id", "hook_event_name")
-
-
-class Failure:
-    """The last time a hook could not keep its record: when (Unix seconds), why and where."""
-
-    __slots__ = ("at", "path", "reason")
-
-    def __init__(self, at: float, reason: str, path: str) -> None:
-        self.at = at
-        self.reason = reason
-        self.path = path
-
-
-class _Quiet(Exception):
-    """There is nothing to do for this event; not an error."""
+_CONTEXT = '{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":%s}}\n'
+# Only where the worker's interpreter does not find the package by itself (``worker_path``).
+_BOOT = "import sys; sys.path.append(%r); from hypatia_mem.worker import main; sys.exit(main())"
 
 
 def main() -> None:
-    """Run as a hook and never return: the process ends here with exit code 0."""
+    """Run as a hook and never return: the process ends here, with exit code 0."""
     try:
-        handle(_read(0), os.environ, 1)
-    except BaseException:  # noqa: BLE001 - the one handler of the hot path: nothing may get out
+        system.umask(0o077)
+        data = _read_input(0)
+        _finish_what_is_begun()
+        handle(data, paths.environment(), 1)
+    except BaseException:  # noqa: BLE001 - the hot path's last handler: nothing may get out
         pass
-    os._exit(0)
+    system._exit(0)
 
 
 def handle(data: bytes, environ: Mapping[str, str], out: int) -> None:
     """Handle one event's input; write what the client is to see to the descriptor ``out``.
 
-    Never raises: what went wrong is in the program's log, or, where that cannot be written, in a
-    marker that ``last_failure`` finds.
+    Never raises. A record that could not be kept is in the program's log, or, where that cannot be
+    written, in a marker that ``spool.last_failure`` finds.
     """
-    from . import paths
-
+    if environ.get(GUARD):
+        return
     home = ""
     try:
-        if environ.get(GUARD) or environ.get("HYPATIA_MEM_CAPTURE", "").lower() in ("off", "0"):
-            return
-        home = paths.home()
+        home = paths.home(environ)
         _handle(home, data, environ, out)
-    except _Quiet:
-        return
     except Exception as error:  # noqa: BLE001 - a failing hook must not fail the session
-        _note_failure(home, error)
+        spool.note_failure(home, error, dict(environ))
 
 
 def _handle(home: str, data: bytes, environ: Mapping[str, str], out: int) -> None:
-    from . import spool
-
-    event = _value(data, b"hook_event_name")
-    if event is None:
-        event = _parsed_value(data, "hook_event_name")
+    data = _plain(data)
+    event = _value(data, "hook_event_name")
     if event not in EVENTS:
         return
-    conf = _conf(home)
-    _guard(home, data, environ, conf)
-    session = _session(data)
-    kept, red = _redacted(data)
-    spool.append(home, session, kept, at_ns=time.time_ns(), meta=_meta(environ), red=red)
-    # From here on the turn is safe; the rest may fail without a loss.
-    lines: bytes = b""
-    if event == b"UserPromptSubmit":
-        lines = _prompt_output(home, session, kept, environ, conf)
-    elif event == b"SessionStart":
-        lines = _brief(home, data, environ) if conf.get("briefs") != "off" else b""
-    elif event == b"SessionEnd" and conf.get("triggers") != "off":
-        lines = b"TRIGGER:session-end\n"
-    elif event == b"Stop" and conf.get("triggers") == "literal":
-        lines = b"TRIGGER:log\n"
-    if lines:
-        _write(out, lines)
-    start_worker(home, environ, conf)
-
-
-# -- guards -----------------------------------------------------------------------------------
-
-
-def _guard(home: str, data: bytes, environ: Mapping[str, str], conf: dict[str, str]) -> None:
-    """Leave at once when this is our own traffic or a folder that is not to be kept."""
-    if conf.get("capture") == "off" or MARKER in data:
-        raise _Quiet
-    folder = environ.get("CLAUDE_PROJECT_DIR") or _text(_value(data, b"cwd"))
-    if not folder:
+    conf = _read_conf(home)
+    if conf.get("capture") == "off":
         return
-    for excluded in (home, *conf.get("excluded", "").split("\t")):
-        if excluded and (folder == excluded or folder.startswith(excluded.rstrip("/\\") + os.sep)):
-            raise _Quiet
+    session = _session(data)
+    if _is_internal(home, session, event, data, environ, conf):
+        return
+    kept, captured = _capture(home, session, data, environ)
+    if captured:
+        _quietly(start_worker, home, environ, conf)
+    _quietly(_print, out, _output(home, session, event, kept, environ, conf, captured))
 
 
-# -- the record -------------------------------------------------------------------------------
+def _output(
+    home: str,
+    session: str,
+    event: str,
+    data: bytes,
+    environ: Mapping[str, str],
+    conf: Mapping[str, str],
+    captured: bool,
+) -> bytes:
+    """Return what the client is to be told; failures are silence."""
+    mode = conf.get("triggers", "combined")
+    try:
+        if event == START:
+            return b"" if conf.get("briefs") == "off" else _brief(home, data, environ)
+        if event == PROMPT:
+            count = _count(home, session) if NOTIFICATION not in data else 0
+            return _prompt_output(home, data, environ, conf, count) if captured else b""
+    except Exception as error:  # noqa: BLE001 - the turn is safe; nobody waits for the rest
+        _log(home, "WARNING", f"no output for {event}: {type(error).__name__}")
+        return b""
+    if event == END and mode != "off":
+        return b"TRIGGER:session-end\n"
+    return b"TRIGGER:log\n" if event == STOP and mode == "literal" else b""
+
+
+# Guards -------------------------------------------------------------------------------------------
+
+
+def _is_internal(
+    home: str,
+    session: str,
+    event: str,
+    data: bytes,
+    environ: Mapping[str, str],
+    conf: Mapping[str, str],
+) -> bool:
+    """Tell our own traffic, and folders that are not to be kept.
+
+    The environment's guard may have been stripped on the way, so a folder below our home, and the
+    marker line in a prompt, say it too. A session once seen to be ours stays so.
+    """
+    folders = (environ.get("CLAUDE_PROJECT_DIR", ""), _value(data, "cwd"))
+    excluded = conf.get("excluded", "").split("\t")
+    for folder in folders:
+        if folder and (_is_below(folder, home) or any(_is_named(folder, e) for e in excluded)):
+            return True
+    mark = f"{home}/{paths.TURNS}/{session}.internal"
+    if event == PROMPT and _has_marker(data):
+        _quietly(_touch, mark)
+        return True
+    return _age_mark(mark) is not None
+
+
+def _is_below(folder: str, home: str) -> bool:
+    """Tell whether a folder is the home or in it, by identity: links and case may differ."""
+    if folder == home or folder.startswith(home + "/"):
+        return True
+    try:
+        status = system.stat(home)
+        there = (status.st_dev, status.st_ino)
+        while folder and folder != "/":
+            status = system.stat(folder)
+            if (status.st_dev, status.st_ino) == there:
+                return True
+            folder = folder.rpartition("/")[0]
+    except (OSError, ValueError):
+        pass
+    return False
+
+
+def _is_named(folder: str, excluded: str) -> bool:
+    root = excluded.rstrip("/\\")
+    return bool(root) and (folder == root or folder.startswith((root + "/", root + "\\")))
+
+
+def _has_marker(data: bytes) -> bool:
+    """Tell whether a line of the input consists of the marker."""
+    at = data.find(MARKER)
+    while at >= 0:
+        end = at + len(MARKER)
+        if data[:at].endswith((b'"', b"\\n")) and data[end:].startswith((b'"', b"\\n", b"\\r")):
+            return True
+        at = data.find(MARKER, end)
+    return False
+
+
+# The record ---------------------------------------------------------------------------------------
+
+
+def _capture(
+    home: str, session: str, data: bytes, environ: Mapping[str, str]
+) -> tuple[bytes, bool]:
+    """Make the event durable; return what was kept of it and whether it is."""
+    try:
+        kept, meta, red = _redacted(home, data, environ)
+        spool.append(home, session, kept, at_ns=time.time_ns(), meta=meta, red=red)
+    except Exception as error:  # noqa: BLE001 - the brief can still be printed
+        spool.note_failure(home, error, dict(environ))
+        return data, False
+    return kept, red != spool.IDS_ONLY
+
+
+def _redacted(home: str, data: bytes, environ: Mapping[str, str]) -> tuple[bytes, bytes, int]:
+    """Return (event, meta, red): what may touch the disk. If the redactor fails, ids only."""
+    folder = environ.get("CLAUDE_PROJECT_DIR", "")
+    try:
+        if len(data) > MAX_INPUT:
+            raise ValueError("too large an input")
+        from hypatia_mem.capture.hints import may_hold_secret
+
+        red = spool.AS_IT_CAME
+        if may_hold_secret(data):
+            from hypatia_mem.capture.redact import redact_event
+
+            data, red = redact_event(data), spool.REDACTED
+        raw = folder.encode("utf-8", "surrogateescape")
+        if raw not in data and may_hold_secret(raw):
+            from hypatia_mem.capture.redact import redact_text
+
+            folder = redact_text(folder)
+        return data, _meta(folder, environ), red
+    except Exception as error:  # noqa: BLE001 - never the raw bytes: the transcript has the text
+        _log(home, "WARNING", f"only ids of an event were kept: {type(error).__name__}")
+        return _ids(data), _meta("", environ), spool.IDS_ONLY
+
+
+def _ids(data: bytes) -> bytes:
+    """Return an event that holds nothing but where its text can be found."""
+    pairs = ((key, _value(data, key)) for key in _SAFE_KEYS)
+    members = [
+        b'"%s":%s' % (key.encode(), spool.json_string(value)) for key, value in pairs if value
+    ]
+    return b"{%s}" % b",".join(members)
+
+
+def _meta(folder: str, environ: Mapping[str, str]) -> bytes:
+    return b'"dir":%s,"client":%s,"entry":%s,' % (
+        spool.json_string(folder),
+        spool.json_string(_word(environ.get("AI_AGENT", ""))),
+        spool.json_string(_word(environ.get("CLAUDE_CODE_ENTRYPOINT", ""))),
+    )
+
+
+def _word(text: str) -> str:
+    """Return a name from the environment, nothing where it holds anything but a name."""
+    return text if len(text) <= 80 and text.isascii() and text.isprintable() else ""
 
 
 def _session(data: bytes) -> str:
-    from . import spool
-
-    for key in (b"session_id", b"conversation_id"):
-        found = _value(data, key)
-        if found is None:
-            found = _parsed_value(data, key.decode())
-        name = spool.file_name(_text(found))
+    """Return the session's name: its id, else a digest of its transcript's path, else unknown."""
+    for key in ("session_id", "conversation_id"):
+        name = spool.session_name(_value(data, key))
         if name:
             return name
-    path = _value(data, b"transcript_path") or _parsed_value(data, "transcript_path")
-    if path:
-        from _blake2 import blake2b
-
-        return "t-" + str(blake2b(path, digest_size=12).hexdigest())
-    return "unknown"
+    path = _value(data, "transcript_path")
+    return "t-" + paths.digest(path.encode("utf-8", "surrogatepass")) if path else "unknown"
 
 
-def _redacted(data: bytes) -> tuple[bytes, int]:
-    """Return what may touch the disk. If the redactor fails, ids only: never the raw bytes."""
-    from .hints import may_hold_secret
-
-    if not may_hold_secret(data):
-        return data, 0
-    try:
-        from .redact import redact_event
-
-        return redact_event(data), 1
-    except Exception:  # noqa: BLE001 - whatever it was, the text must not be written
-        import json
-
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):
-            event = {}
-        safe = {key: event[key] for key in _SAFE_KEYS if isinstance(event.get(key), str)}
-        return json.dumps(safe).encode(), 2
-
-
-def _meta(environ: Mapping[str, str]) -> bytes:
-    folder = _json_text(environ.get("CLAUDE_PROJECT_DIR", ""))
-    client = _json_text(environ.get("AI_AGENT", ""))
-    entry = _json_text(environ.get("CLAUDE_CODE_ENTRYPOINT", ""))
-    return b'"dir":%s,"client":%s,"entry":%s,' % (folder, client, entry)
-
-
-def _json_text(text: str) -> bytes:
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return b'"%s"' % text.encode()
-    import json
-
-    return json.dumps(text).encode()
-
-
-# -- output -----------------------------------------------------------------------------------
+# Output -------------------------------------------------------------------------------------------
 
 
 def _prompt_output(
-    home: str, session: str, event: bytes, environ: Mapping[str, str], conf: dict[str, str]
+    home: str, data: bytes, environ: Mapping[str, str], conf: Mapping[str, str], count: int
 ) -> bytes:
-    from .hints import may_be_request
-
     mode = conf.get("triggers", "combined")
-    if b'"prompt":"<task-notification>' in event or mode == "off":
+    if not count or mode == "off":
         return b""
-    lines: list[str] = ["TRIGGER:log"] if mode == "literal" else []
-    if may_be_request(event):
-        lines += _request_lines(home, event, environ, mode)
-    every = int(conf.get("extract_every", "5") or 0) if conf.get("extract_every", "5").isdigit() else 5
-    if every and _count(home, session) % every == 0:
+    lines = ["TRIGGER:log"] if mode == "literal" else []
+    from hypatia_mem.capture.hints import may_be_request
+
+    if may_be_request(data):
+        lines += _request_lines(home, data, environ, mode)
+    every = conf.get("extract_every", "")
+    interval = int(every) if every.isascii() and every.isdigit() else EXTRACT_EVERY
+    if interval and count % interval == 0:
         lines.append("TRIGGER:extract")
     if not lines:
         return b""
-    text = "\n".join(lines)
-    if text.isascii() and '"' not in text and "\\" not in text:
-        quoted = text.replace("\n", "\\n")
-    else:
-        import json
-
-        quoted = json.dumps(text)[1:-1]
-    head = '{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"'
-    return (head + quoted + '"}}\n').encode()
+    return (_CONTEXT % spool.json_string("\n".join(lines)).decode()).encode()
 
 
-def _request_lines(
-    home: str, event: bytes, environ: Mapping[str, str], mode: str
-) -> list[str]:
+def _request_lines(home: str, data: bytes, environ: Mapping[str, str], mode: str) -> list[str]:
+    """Confirm what the person asked to remember or forget; the worker does it from the record."""
     import json
 
-    from . import immediate
+    from hypatia_mem.capture import immediate
 
-    parsed = json.loads(event)
-    prompt = parsed.get("prompt")
+    prompt = json.loads(data.decode("utf-8", "replace")).get("prompt")
     request = immediate.parse(prompt) if isinstance(prompt, str) else None
     if request is None:
         return []
     if request.verb == "remember":
+        where = "global" if request.is_global else f"scoped to {_scope(home, data, environ)}"
         name = immediate.entry_name(request)
-        scope = "global" if request.is_global else _scope(home, parsed, environ)
-        stored = f'[hypatia-memory] Stored: "{name}" ({request.kind}, scoped to {scope}).'
+        stored = f'[hypatia-memory] Stored: "{name}" ({request.kind}, {where}).'
         return ["TRIGGER:immediate", stored] if mode == "literal" else [stored]
-    words = " ".join(request.text.split())[:200].replace('"', "'")
+    words = " ".join(request.text.split())[:200]
     return [
         "TRIGGER:immediate",
-        f'[hypatia-memory] Forget requested: "{words}". A single clear match is withheld already; '
-        f'to see and choose among several: hypatia-mem forget "{words}"',
+        f'[hypatia-memory] Forget requested: "{words}". Run: hypatia-mem forget {_shell(words)} '
+        "(previews first; a single clear match has been withheld already).",
     ]
 
 
-def _scope(home: str, event: dict[str, object], environ: Mapping[str, str]) -> str:
-    from . import paths
+def _shell(words: str) -> str:
+    """Quote a text so that a shell takes it as one word and runs none of it."""
+    if not any(c in words for c in '"$`\\!'):
+        return f'"{words}"'
+    return "'" + words.replace("'", "'\"'\"'") + "'"
 
-    folder = environ.get("CLAUDE_PROJECT_DIR") or event.get("cwd")
-    if not isinstance(folder, str) or not folder:
-        return "this project"
-    path = paths.brief_path(home, paths.find_root(folder).key)[: -len("json")] + "scope"
+
+def _scope(home: str, data: bytes, environ: Mapping[str, str]) -> str:
+    key = paths.find_root(_folder(data, environ)).key
+    path = paths.brief_path(home, key).removesuffix("json") + "scope"
     try:
-        return _slurp(path, 1024).decode("utf-8", "replace").strip() or "this project"
-    except OSError:
+        return paths.read_file(path, 1024).decode("utf-8", "replace").strip() or "this project"
+    except (OSError, ValueError):
         return "this project"
 
 
 def _brief(home: str, data: bytes, environ: Mapping[str, str]) -> bytes:
     """Return the brief of the session's project as the worker rendered it, else the global one."""
-    from . import paths
-
-    folder = environ.get("CLAUDE_PROJECT_DIR") or _text(_value(data, b"cwd")) or os.getcwd()
-    for key in (paths.find_root(folder).key, "global"):
+    for key in (paths.find_root(_folder(data, environ)).key, "global"):
         try:
-            return _slurp(paths.brief_path(home, key), 1 << 20)
+            brief = paths.read_file(paths.brief_path(home, key), MAX_BRIEF)
         except OSError:
             continue
+        # Anything else the client would take for plain text and hand to the model.
+        if brief.startswith(b'{"hookSpecificOutput":') and brief.rstrip().endswith(b"}}"):
+            return brief
     return b""
 
 
+def _folder(data: bytes, environ: Mapping[str, str]) -> str:
+    return environ.get("CLAUDE_PROJECT_DIR") or _value(data, "cwd") or system.getcwd()
+
+
 def _count(home: str, session: str) -> int:
-    """Count this prompt: the file's size is the number of prompts of the session."""
-    path = os.path.join(home, "turns", session)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    """Count this prompt: the file's size is the number of the session's prompts."""
+    fd = system.open(f"{home}/{paths.TURNS}/{session}", _COUNTER, 0o600)
     try:
-        os.write(fd, b".")
-        return os.fstat(fd).st_size
+        system.write(fd, b".")
+        return int(system.fstat(fd).st_size)
     finally:
-        os.close(fd)
+        system.close(fd)
 
 
-# -- the worker -------------------------------------------------------------------------------
+_COUNTER: int = system.O_WRONLY | system.O_CREAT | system.O_APPEND | O_CLOEXEC
+
+
+def _print(out: int, output: bytes) -> None:
+    while output:
+        try:
+            output = output[system.write(out, output) :]
+        except BlockingIOError:
+            system.set_blocking(out, True)
+
+
+# The worker ---------------------------------------------------------------------------------------
 
 
 def start_worker(
-    home: str, environ: Mapping[str, str], conf: dict[str, str] | None = None
+    home: str, environ: Mapping[str, str], conf: Mapping[str, str] | None = None
 ) -> bool:
     """Start a worker if none runs, detached and with a clean environment; True when started.
 
-    A worker whose heartbeat is old gets a successor that looks whether it still lives.
+    One that was started a moment ago and has not come to its lock yet is waited for, not doubled;
+    one whose heartbeat is old gets a successor that looks whether it still lives.
+
+    Raises:
+        OSError: the lock cannot be looked at.
     """
-    conf = _conf(home) if conf is None else conf
+    conf = _read_conf(home) if conf is None else conf
     python = conf.get("python", "")
     if not python:
         return False
-    more: list[str] = []
-    if not _lock_is_free(home):
-        try:
-            age = time.time() - os.stat(os.path.join(home, "worker.lock")).st_mtime
-        except OSError:
-            return False
-        if abs(age) <= HEARTBEAT_STALE_SECONDS:
+    lock, start = f"{home}/{paths.WORKER_LOCK}", f"{home}/{paths.WORKER_START}"
+    beat, started, now = _age_mark(lock) or 0.0, _age_mark(start) or 0.0, time.time()
+    if started > beat and 0.0 <= now - started < START_SECONDS:
+        return False
+    more = []
+    if not _is_free(lock):
+        if abs(now - beat) <= HEARTBEAT_STALE_SECONDS:
             return False
         more = ["--takeover"]
+    _touch(start)
     argv = [python, "-P", "-E", "-m", "hypatia_mem.worker", "--home", home, *more]
+    if conf.get("worker_path"):
+        argv[3:5] = ["-c", _BOOT % conf["worker_path"]]
     env = {
-        key: value
-        for key, value in environ.items()
-        if key in WORKER_ENV or key.startswith(WORKER_ENV_PREFIXES)
+        name: value
+        for name, value in environ.items()
+        if name in WORKER_ENV or name.startswith(WORKER_ENV_PREFIXES)
     }
     env[GUARD] = "1"
-    if conf.get("worker_path"):
-        argv[1:5] = ["-c", _BOOT % (conf["worker_path"],)]
-    _spawn(argv, env)
+    try:
+        _spawn(argv, env)
+    except OSError as error:
+        _log(home, "ERROR", f"the worker cannot be started with {python}: {error.strerror}")
+        return False
     return True
 
 
-# Used only where the package is not on the interpreter's own path (``worker_path``).
-_BOOT = "import sys; sys.path.append(%r); from hypatia_mem.worker import main; sys.exit(main())"
-
-
-def _lock_is_free(home: str) -> bool:
-    from . import paths
-
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-    try:
-        fd = os.open(os.path.join(home, "worker.lock"), flags, 0o600)
-    except OSError:
-        return False
+def _is_free(lock: str) -> bool:
+    fd = system.open(lock, system.O_RDWR | system.O_CREAT | O_CLOEXEC, 0o600)
     try:
         return paths.try_lock(fd)
     finally:
-        os.close(fd)
+        system.close(fd)
+
+
+def _age_mark(path: str) -> float | None:
+    try:
+        return float(system.stat(path).st_mtime)
+    except OSError:
+        return None
+
+
+def _touch(path: str) -> None:
+    fd = system.open(path, system.O_WRONLY | system.O_CREAT | O_CLOEXEC, 0o600)
+    system.close(fd)
+    system.utime(path)
 
 
 def _spawn(argv: list[str], env: dict[str, str]) -> None:
-    if not hasattr(os, "posix_spawn"):  # Windows
+    """Start a process of its own session that holds none of our descriptors. Raises OSError."""
+    if sys.platform == "win32":
         import subprocess
 
-        subprocess.Popen(  # noqa: S603 - our own interpreter, from a file only we write
+        subprocess.Popen(
             argv,
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            creationflags=0x00000008 | 0x00000200,  # detached, own process group
             close_fds=True,
+            creationflags=subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP,
         )
         return
-    null = os.open(os.devnull, os.O_RDWR)
-    actions = [(os.POSIX_SPAWN_DUP2, null, number) for number in (0, 1, 2)]
-    try:
-        os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True)
-    except NotImplementedError:  # a platform whose posix_spawn cannot make a session
-        os.posix_spawn(argv[0], argv, env, file_actions=actions, setpgroup=0)
-    finally:
-        os.close(null)
+    import _signal  # type: ignore[import-not-found,unused-ignore]
 
-
-# -- failures ---------------------------------------------------------------------------------
-
-
-def last_failure(home: str) -> Failure | None:
-    """Return the last time a hook could not keep its record, None when that never happened."""
-    found: list[Failure] = []
-    try:
-        log = _slurp(os.path.join(home, "hypatia-mem.log"), 4 << 20).decode("utf-8", "replace")
-    except OSError:
-        log = ""
-    for line in reversed(log.splitlines()):
-        when, _, rest = line.partition(" ")
-        level, _, rest = rest.partition(" ")
-        component, _, sentence = rest.partition(" ")
-        if level == "ERROR" and component == "hook":
-            at = _utc(when)
-            found.append(Failure(at, sentence, home))
-            break
-    marker = _marker_path()
-    try:
-        if os.stat(os.path.dirname(marker)).st_uid == getattr(os, "getuid", lambda: 0)():
-            text = _slurp(marker, 4096).decode("utf-8", "replace").split("\t", 2)
-            found.append(Failure(float(text[0]), text[1], text[2].strip()))
-    except (OSError, ValueError, IndexError):
-        pass
-    return max(found, key=lambda failure: failure.at) if found else None
-
-
-def _note_failure(home: str, error: Exception) -> None:
-    """Say why in the log; where that is impossible, in a marker below the temporary folder."""
-    reason = type(error).__name__
-    path = home
-    if isinstance(error, OSError):
-        import errno
-
-        reason = f"{errno.errorcode.get(error.errno or 0, reason)}: {error.strerror}"
-        path = str(error.filename or home)
-    from . import paths
-
-    try:
-        paths.log_line(home, "ERROR", "hook", f"a record was not kept: {reason} ({path})")
-        return
-    except Exception:  # noqa: BLE001 - the log is as unwritable as the spool: leave a marker
-        pass
-    try:
-        marker = _marker_path()
-        folder = os.path.dirname(marker)
-        if not os.path.isdir(folder):
-            os.mkdir(folder, 0o700)
-        if hasattr(os, "getuid") and os.stat(folder).st_uid != os.getuid():
-            return
-        fd = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for number in range(3, 64):  # what the client left open: it would wait for the worker
         try:
-            os.write(fd, f"{time.time():.0f}\t{reason}\t{path}\n".encode("utf-8", "replace"))
-        finally:
-            os.close(fd)
-    except Exception:  # noqa: BLE001 - nothing more can be done without harm to the session
-        return
-
-
-def _marker_path() -> str:
-    base = next((os.environ[k] for k in ("TMPDIR", "TEMP", "TMP") if os.environ.get(k)), "/tmp")
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    return os.path.join(base, f"hypatia-mem-{user}", "hook-failure")
-
-
-def _utc(when: str) -> float:
-    import calendar
-
+            system.set_inheritable(number, False)
+        except OSError:
+            continue
+    actions = [
+        (system.POSIX_SPAWN_OPEN, 0, "/dev/null", system.O_RDWR, 0),
+        (system.POSIX_SPAWN_DUP2, 0, 1),
+        (system.POSIX_SPAWN_DUP2, 0, 2),
+    ]
+    defaults = [_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGPIPE]
+    start: Callable[..., int] = system.posix_spawn
     try:
-        return float(calendar.timegm(time.strptime(when, "%Y-%m-%dT%H:%M:%SZ")))
-    except ValueError:
-        return 0.0
+        start(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=defaults)
+    except NotImplementedError:  # a platform whose posix_spawn makes no session
+        start(argv[0], argv, env, file_actions=actions, setpgroup=0, setsigdef=defaults)
 
 
-# -- bytes ------------------------------------------------------------------------------------
+# Bytes --------------------------------------------------------------------------------------------
 
 
-def _conf(home: str) -> dict[str, str]:
-    try:
-        text = _slurp(os.path.join(home, "hook.conf"), 1 << 16).decode("utf-8", "replace")
-    except OSError:
-        return {}
-    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-
-
-def _read(fd: int) -> bytes:
+def _read_input(fd: int) -> bytes:
+    """Read to the end; of an input beyond all measure only the beginning is kept."""
     chunks: list[bytes] = []
-    size = 0
-    while size < MAX_INPUT:
-        chunk = os.read(fd, 1 << 20)
+    size, limit = 0, 1 << 16
+    while True:
+        try:
+            chunk = system.read(fd, limit)
+        except BlockingIOError:
+            system.set_blocking(fd, True)
+            continue
         if not chunk:
-            break
-        chunks.append(chunk)
-        size += len(chunk)
-    return b"".join(chunks)
-
-
-def _slurp(path: str, limit: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    try:
-        chunks: list[bytes] = []
-        while limit > 0 and (chunk := os.read(fd, limit)):
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        if size <= MAX_INPUT:
             chunks.append(chunk)
-            limit -= len(chunk)
-        return b"".join(chunks)
-    finally:
-        os.close(fd)
+        size += len(chunk)
+        limit = 1 << 20
 
 
-def _write(out: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(out, view) :]
+def _plain(data: bytes) -> bytes:
+    """Return the input as clients write it; one that is spaced or escaped otherwise is rewritten.
 
-
-def _value(data: bytes, key: bytes) -> bytes | None:
-    """Return the raw string behind ``"key":``, None where the bytes do not show one plainly.
-
-    Inside a JSON string a quote is escaped, so the pattern cannot be forged from a prompt.
+    Inside a JSON string a quote is escaped, so no prompt can forge what is looked for here.
     """
-    start = data.find(b'"' + key + b'":"')
-    if start < 0:
-        return None
-    start += len(key) + 4
-    end = data.find(b'"', start)
-    value = data[start:end] if end >= 0 else b""
-    return value if value and b"\\" not in value else None
-
-
-def _parsed_value(data: bytes, key: str) -> bytes | None:
-    """Find a top-level string the slow way, for input that is spaced or escaped in its own way."""
-    if key.encode() not in data:
-        return None
+    data = data.removeprefix(b"\xef\xbb\xbf").strip()
+    for name in (b"hook_event_name", b"session_id"):
+        if b'"%s":"' % name not in data and name in data:
+            break
+    else:
+        return data
     import json
 
     try:
-        event = json.loads(data)
+        event = json.loads(data.decode("utf-8", "surrogateescape"))
+        return json.dumps(event, separators=(",", ":")).encode()
     except (ValueError, RecursionError):
-        return None
-    value = event.get(key) if isinstance(event, dict) else None
-    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) and value else None
+        return data
 
 
-def _text(value: bytes | None) -> str:
-    return value.decode("utf-8", "replace") if value else ""
+def _value(data: bytes, key: str) -> str:
+    """Return the string of a key, ``""`` where there is none. Lone surrogates are left in it."""
+    name = b'"%s":"' % key.encode()
+    start = data.find(name) + len(name)
+    if start < len(name):
+        return ""
+    end = data.find(b'"', start)
+    raw = data[start : end if end >= 0 else start]
+    if b"\\" not in raw:
+        return raw.decode("utf-8", "surrogateescape")
+    from _json import scanstring
+
+    try:
+        text = data[start : start + (1 << 16)].decode("utf-8", "surrogateescape")
+        return str(scanstring(text, 0, False)[0])
+    except ValueError:  # escapes that are none, or a value that ends nowhere
+        return ""
+
+
+def _read_conf(home: str) -> dict[str, str]:
+    try:
+        text = paths.read_file(f"{home}/{paths.HOOK_CONF}", 1 << 16).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return {}
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key: value for key, separator, value in pairs if separator}
+
+
+def _finish_what_is_begun() -> None:
+    """Let no signal cut off the few milliseconds left: an interrupted client sends SIGTERM."""
+    import _signal  # type: ignore[import-not-found,unused-ignore] # `signal` costs a bare start
+
+    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+        number = getattr(_signal, name, None)
+        if number is not None:
+            _signal.signal(number, _signal.SIG_IGN)
+
+
+def _quietly(act: Callable[..., object], *arguments: object) -> None:
+    """Do what may fail without harm: the turn is safe already, or was never to be kept."""
+    try:  # noqa: SIM105 - contextlib costs half a bare start
+        act(*arguments)
+    except Exception:  # noqa: BLE001 - see above
+        pass
+
+
+def _log(home: str, level: str, sentence: str) -> None:
+    _quietly(paths.log_line, home, level, "hook", sentence)
