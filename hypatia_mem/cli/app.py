@@ -22,7 +22,7 @@ from hypatia_mem.errors import HypatiaError
 if TYPE_CHECKING:
     from hypatia_mem.cli.group import LazyGroup
 
-__all__ = ["COMMANDS", "Row", "build", "main", "run"]
+__all__ = ["COMMANDS", "Row", "build", "main", "program_name", "run"]
 
 _ROOM = "hypatia_mem.cli."
 
@@ -112,8 +112,16 @@ def _dispatch(arguments: list[str]) -> int:
 
     group = build()
     exits, usage = usage_errors()
+    if any(name in os.environ for name in ("_HYPATIA_MEM_COMPLETE", "_HYPATIA_COMPLETE")):
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
-        result: Any = group.main(arguments, prog_name=_program(), standalone_mode=False)
+        result: Any = group.main(arguments, prog_name=program_name(), standalone_mode=False)
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # Typer has caught and hidden it
+            return 141
+        raise
     except exits as error:
         return int(getattr(error, "exit_code", 1))
     except usage as error:
@@ -125,7 +133,8 @@ def _dispatch(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _program() -> str:
+def program_name() -> str:
+    """Return the name this was called by: ``hypatia-mem``, or ``hypatia`` where that is ours."""
     name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119 - no pathlib needed
     return name if name in ("hypatia", "hypatia-mem") else "hypatia-mem"
 

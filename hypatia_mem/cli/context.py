@@ -66,15 +66,19 @@ def current_folder() -> str:
         ) from None
 
 
-def current_scope() -> str:
-    """Return the scope of the project the current folder lies in."""
+def current_scope(*, claim: bool = False) -> str:
+    """Return the scope of the project the current folder lies in.
+
+    ``claim`` writes down a folder that the store has not seen, before something is stored under its
+    scope: else a second folder of the same name would be given that scope too.
+    """
     folder = current_folder()
     root = paths.find_root(folder)
     written = home() / "briefs" / f"{root.key}.scope"
     try:
         return written.read_text("utf-8").rstrip("\n")
     except (OSError, UnicodeDecodeError):
-        return _resolved(folder)
+        return _claimed(folder) if claim else _resolved(folder)
 
 
 def _resolved(folder: str) -> str:
@@ -83,6 +87,14 @@ def _resolved(folder: str) -> str:
 
     with open_store(home(), write=False) as store:
         return projects.resolve(store, folder).scope
+
+
+def _claimed(folder: str) -> str:
+    from hypatia_mem.memory import projects
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home(), write=True) as store, store.transaction(author(), now=now()) as txn:
+        return projects.claim(store, txn, folder)
 
 
 def scopes_for(scope: list[str] | None, all_projects: bool) -> list[str] | None:

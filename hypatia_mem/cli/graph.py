@@ -17,7 +17,7 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Offset, Scopes
 from hypatia_mem.cli.output import emit, print_json, say
 from hypatia_mem.errors import NotFound, Refused, UsageError
-from hypatia_mem.model import GLOBAL_SCOPE, Entry, Outcome, Statement, Trust
+from hypatia_mem.model import Entry, Outcome, Statement, Trust
 
 __all__ = [
     "knowledge_create",
@@ -150,14 +150,15 @@ def search(
     Example:
       hypatia-mem search "connection pool" --limit 5 -c knowledge
     """
-    from hypatia_mem.store.search import SearchIndex
-
     if catalog not in (None, "knowledge", "statement"):
         raise UsageError(f"--catalog is knowledge or statement, not {catalog[:40]!a}")
     words = values.checked(text, "the search text")
+    scopes = context.scopes_for(scope, all_projects)
+    from hypatia_mem.store.search import SearchIndex
+
     found = SearchIndex(context.home()).search(
         words,
-        scopes=context.scopes_for(scope, all_projects),
+        scopes=scopes,
         catalog=catalog,
         limit=limit,
         offset=offset,
@@ -428,8 +429,7 @@ def entry_row(entry: Entry) -> dict[str, Any]:
 def _scopes(text: str | None) -> tuple[str, ...]:
     if text is not None:
         return values.parse_scopes(text)
-    scope = context.current_scope()
-    return (scope or GLOBAL_SCOPE,)
+    return (context.current_scope(claim=True),)
 
 
 def _triple(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:

@@ -45,7 +45,7 @@ def remember(
     from hypatia_mem.memory import curate
 
     words = values.read_text(text, "the text")
-    scope = GLOBAL_SCOPE if global_ else context.current_scope()
+    scope = GLOBAL_SCOPE if global_ else context.current_scope(claim=True)
     chosen = kind or _kind_by_words(words)
     outcome = curate.remember(
         context.home(),

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from hypatia_mem.cli import context
+from hypatia_mem.cli.app import program_name
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AsJson, Limit
 from hypatia_mem.cli.output import ago, columns, details, emit, print_json, say
@@ -328,7 +329,7 @@ def completion(
     if shell not in _SHELLS:
         raise UsageError(f"no completion for {shell[:40]!a}; there is {', '.join(_SHELLS)}")
     completion_init()
-    script = get_completion_script(
-        prog_name="hypatia-mem", complete_var="_HYPATIA_MEM_COMPLETE", shell=shell
-    )
+    name = program_name()
+    variable = f"_{name.replace('-', '_').upper()}_COMPLETE"
+    script = get_completion_script(prog_name=name, complete_var=variable, shell=shell)
     emit({"shell": shell, "script": script}, script, as_json)

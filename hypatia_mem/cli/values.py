@@ -96,7 +96,7 @@ def read_text(value: str, what: str) -> str:
         reason = getattr(error, "strerror", None) or "not a file name"
         raise UsageError(
             f"{what}: {value!a} means the text of a file, and it cannot be read: {reason}",
-            hint=f"For a text that begins with @ write it twice: {'@' + value!a}",
+            hint=f"For a text that begins with @ write it twice: {f'@{value}'!a}",
         ) from None
 
 

@@ -1,0 +1,53 @@
+"""Drives the command line in this process, in a project folder of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hypatia_mem.cli.app import run
+
+# As for a program whose output is no terminal; Typer decides when it is first imported.
+os.environ["TYPER_USE_RICH"] = "0"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The folder the commands run in: a project called ``app``."""
+    folder = tmp_path / "src" / "app"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def cli(project, capsys, monkeypatch):
+    """Run a command line: ``cli("search", "words")``; ``stdin`` is what it may read."""
+
+    def call(*arguments: str, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+        capsys.readouterr()
+        code = run(arguments)
+        out, err = capsys.readouterr()
+        return Ran(code, out, err)
+
+    return call
