@@ -209,8 +209,11 @@ def _recover(home: Path, error: StoreCorrupt) -> None:
 
 
 def _elect(lock: Lock, home: Path, *, takeover: bool) -> bool:
-    if lock.acquire():
-        return True
+    # A hook or `status` that only looks holds the lock for microseconds: it is no worker.
+    for _ in range(4):
+        if lock.acquire():
+            return True
+        time.sleep(0.02)
     return takeover and _take_over(lock, home)
 
 
