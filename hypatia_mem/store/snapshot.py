@@ -1,0 +1,185 @@
+"""Verified copies of the store, and the way back from a damaged one.
+
+A snapshot is made with ``COPY FROM DATABASE`` under the lease, reopened, and compared count by
+count and by the ledger's end; only then does it get its name and its note (``.json`` beside it).
+Spool segments may be removed once a verified snapshot's cursors have passed them: until then they
+are the second copy of every turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypatia_mem.errors import StoreCorrupt
+from hypatia_mem.store.connection import FILE, attached, open_store
+from hypatia_mem.store.lease import lease
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Snapshot", "make_snapshot", "newest_verified", "restore", "snapshots"]
+
+KEEP = 3
+_TABLES = ("entry", "statement", "message", "session", "version", "mutation", "tombstone", "cursor")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A verified copy: where, when, to which ledger sequence, with how many rows, read how far."""
+
+    path: Path
+    made_at: datetime
+    seq: int
+    counts: dict[str, int]
+    cursors: dict[str, int]
+
+
+def make_snapshot(home: Path) -> Snapshot:
+    """Copy the store, verify the copy, keep the newest three; raises what the store raises.
+
+    Raises StoreCorrupt when the copy does not say what the store said.
+    """
+    folder = home / "snapshots"
+    made = datetime.now(UTC).replace(tzinfo=None)
+    final = folder / f"{made:%Y%m%dT%H%M%S%f}.duckdb"
+    temporary = folder / f".{final.name}.{os.getpid()}"
+    try:
+        # Exclusive: the copy must hold exactly what the counts beside it say.
+        with open_store(home, write=True) as store:
+            cursors = store.cursors()
+            seq = store.ledger_seq()
+            umask = os.umask(0o077)
+            try:
+                store.copy_to(temporary)
+            finally:
+                os.umask(umask)
+            wanted = {
+                table: int(store.run(f"SELECT count(*) AS n FROM {table}")[0]["n"])  # noqa: S608
+                for table in _TABLES
+            }
+        with attached(temporary, write=False) as copy:
+            found = _counts(copy)
+        if found != wanted:
+            raise StoreCorrupt("a snapshot did not hold what the store holds; it was thrown away")
+        _sync(temporary)
+        temporary.replace(final)
+    finally:
+        for left in folder.glob(f"{temporary.name}*"):
+            left.unlink(missing_ok=True)
+    snapshot = Snapshot(final, made, seq, wanted, cursors)
+    _write_note(snapshot)
+    for old in snapshots(home)[KEEP:]:
+        _note(old.path).unlink(missing_ok=True)
+        old.path.unlink(missing_ok=True)
+    return snapshot
+
+
+def snapshots(home: Path) -> list[Snapshot]:
+    """Return the verified snapshots, newest first."""
+    found: list[Snapshot] = []
+    for note in (home / "snapshots").glob("*.json"):
+        try:
+            said = json.loads(note.read_text("utf-8"))
+            path = note.with_suffix(".duckdb")
+            if path.exists():
+                made = datetime.fromisoformat(said["made_at"])
+                found.append(
+                    Snapshot(path, made, int(said["seq"]), said["counts"], said["cursors"])
+                )
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # half a note is no snapshot
+    return sorted(found, key=lambda snapshot: snapshot.path.name, reverse=True)
+
+
+def newest_verified(home: Path) -> Snapshot | None:
+    """Return the newest verified snapshot, None when there is none."""
+    found = snapshots(home)
+    return found[0] if found else None
+
+
+def restore(home: Path) -> Path:
+    """Set a damaged store aside and put the newest readable snapshot, or nothing, in its place.
+
+    Returns the folder that keeps the damaged files. The cursors come from the snapshot, so the
+    next drain reads every later turn again from the retained spool.
+    """
+    import duckdb
+
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    kept = home / "quarantine" / stamp
+    with lease(home, write=True):
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in (FILE, FILE + ".wal"):
+            with contextlib.suppress(FileNotFoundError):
+                (home / name).replace(kept / name)
+        for snapshot in snapshots(home):
+            temporary = home / f".{FILE}.{os.getpid()}"
+            try:
+                _copy(snapshot.path, temporary)
+                with attached(temporary, write=False) as copy:
+                    if _counts(copy) != snapshot.counts:
+                        continue
+            except (OSError, duckdb.Error):
+                continue
+            else:
+                temporary.replace(home / FILE)
+                break
+            finally:
+                temporary.unlink(missing_ok=True)
+    # The index may know what the restored store does not: it is derived, let it be made again.
+    with contextlib.suppress(OSError):
+        (home / "index" / "seq").unlink(missing_ok=True)
+    return kept
+
+
+def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for table in _TABLES:
+        row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
+        counts[table] = int(row[0]) if row else 0
+    return counts
+
+
+def _note(path: Path) -> Path:
+    return path.with_suffix(".json")
+
+
+def _write_note(snapshot: Snapshot) -> None:
+    said = {
+        "made_at": snapshot.made_at.isoformat(),
+        "seq": snapshot.seq,
+        "counts": snapshot.counts,
+        "cursors": snapshot.cursors,
+        "verified": True,
+    }
+    note = _note(snapshot.path)
+    temporary = note.with_suffix(f".{os.getpid()}")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as out:
+        json.dump(said, out)
+        out.flush()
+        os.fsync(out.fileno())
+    temporary.replace(note)
+
+
+def _copy(source: Path, target: Path) -> None:
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with source.open("rb") as file, os.fdopen(fd, "wb") as out:
+        while chunk := file.read(1 << 20):
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _sync(path: Path) -> None:
+    fd = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
