@@ -234,7 +234,10 @@ def _plan_removal(plan: Plan, known: Record, where: Place) -> None:
     old = known.find(where.config) or {}
     memo = old.get("settings")
     if memo or settingsfile.has_ours(where.settings):
-        settingsfile.plan_unmerge(plan, where.settings, memo)
+        try:
+            settingsfile.plan_unmerge(plan, where.settings, memo)
+        except InstallError as error:  # what is left there does nothing without the launcher
+            plan.say(f"{error.message} {error.hint}")
     skilldir.plan_remove(plan, where.directory)
 
     def tidy() -> None:

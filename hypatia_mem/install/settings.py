@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from hypatia_mem.errors import InstallError
 
-__all__ = ["Edited", "insert", "is_ours", "paste_lines", "read", "remove"]
+__all__ = ["Edited", "holds", "insert", "is_ours", "names_us", "paste_lines", "read", "remove"]
 
 BOM = "\ufeff"
 _MARK = re.compile(r"hypatia-memory[\\/]+hooks[\\/]+hook\.py")
@@ -46,6 +46,28 @@ def is_ours(handler: object) -> bool:
     arguments = handler.get("args")
     words = [handler.get("command"), *(arguments if isinstance(arguments, list) else [])]
     return any(isinstance(word, str) and _MARK.search(word) for word in words)
+
+
+def names_us(text: str) -> bool:
+    """Tell whether a text that need not be JSON names our launcher."""
+    return _MARK.search(text) is not None
+
+
+def holds(text: str, hooks: dict[str, Any]) -> bool:
+    """Tell whether our entries in the text are exactly these; it has been through `read`."""
+    body = text.removeprefix(BOM)
+    present = _loads(body).get("hooks", {}) if body.strip(" \t\r\n") else {}
+    ours = {
+        event: [one for one in groups if _names_us(one)]
+        for event, groups in present.items()
+        if isinstance(groups, list)
+    }
+    return {event: groups for event, groups in ours.items() if groups} == hooks
+
+
+def _names_us(group: object) -> bool:
+    handlers = group.get("hooks") if isinstance(group, dict) else None
+    return isinstance(handlers, list) and any(map(is_ours, handlers))
 
 
 def paste_lines(hooks: dict[str, Any]) -> str:
@@ -93,7 +115,7 @@ def _refuse(name: str, what: str, hooks: dict[str, Any]) -> NoReturn:
     )
 
 
-def _loads(text: str) -> object:
+def _loads(text: str) -> Any:  # noqa: ANN401 - any JSON value
     def refuse(word: str) -> NoReturn:
         raise ValueError(word)  # NaN and Infinity: Python reads them, the client does not
 

@@ -21,12 +21,15 @@ Memo = dict[str, Any]
 
 
 def has_ours(path: Path) -> bool:
-    """Tell whether the file names our launcher; False for one that cannot be read."""
+    """Tell whether the file has our hooks; one that is no JSON has them when it names them."""
     try:
         text = path.read_bytes().decode("utf-8", "replace")
-        return settings.remove(text) != text
-    except (OSError, ValueError, RecursionError, IndexError):
+    except OSError:
         return False
+    try:
+        return settings.remove(text) != text
+    except (ValueError, RecursionError, IndexError):
+        return settings.names_us(text)
 
 
 def plan_merge(plan: Plan, path: Path, hooks: dict[str, Any], memo: Memo | None) -> Memo:
@@ -40,6 +43,9 @@ def plan_merge(plan: Plan, path: Path, hooks: dict[str, Any], memo: Memo | None)
     """
     data = _read(path)
     text = settings.read(data or b"", str(path), hooks)
+    if memo is None and settings.holds(text, hooks):
+        # The record was lost: nothing to write, and no exact bytes to go back to.
+        return {"path": str(path), "before": "", "after": "", "slices": [], "backup": ""}
     before, base = _before(text, data, memo)
     edited = settings.insert(base, hooks)
     if edited.text == text and memo is not None:
@@ -91,7 +97,13 @@ def plan_unmerge(plan: Plan, path: Path, memo: Memo | None) -> None:
     untouched = memo is not None and memo.get("after") == digest(data)
     if not untouched and b"hypatia-memory" not in data:
         return
-    text = settings.read(data, str(path), {})
+    try:
+        text = settings.read(data, str(path), {})
+    except InstallError as error:
+        raise InstallError(
+            error.message,
+            hint="Take the entries that name hypatia-memory/hooks/hook.py out of it by hand.",
+        ) from error
     before, bare = _before(text, data, memo)
     if before == data:
         return
