@@ -347,7 +347,7 @@ def _snapshots(home: Path) -> Check:
         if not (home / "memory.duckdb").exists():
             return Check("snapshots", "ok", "nothing to copy yet")
         return Check("snapshots", "note", "none yet", "The worker makes one when it is idle.")
-    path = Path(getattr(newest, "path", newest))
+    path = newest.path
     age = time.time() - path.stat().st_mtime
     if age > _OLD_SNAPSHOT and (home / "memory.duckdb").stat().st_mtime > path.stat().st_mtime:
         return Check(

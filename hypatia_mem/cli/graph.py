@@ -9,17 +9,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Offset, Scopes
 from hypatia_mem.cli.output import emit, print_json, say
-from hypatia_mem.errors import NotFound, Refused, UsageError
+from hypatia_mem.errors import IndexUnavailable, NotFound, Refused, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
 
+if TYPE_CHECKING:
+    from hypatia_mem.store.search import Hit
+
 __all__ = [
+    "entry_row",
+    "find",
+    "is_withheld",
+    "kind_of",
     "knowledge_create",
     "knowledge_delete",
     "knowledge_get",
@@ -34,6 +41,16 @@ __all__ = [
 
 _FEW_HITS = 1_000
 _ALL_HITS = 1_000_000
+_KINDS = (
+    "knowledge",
+    "rule",
+    "taboo",
+    "memory",
+    "message",
+    "summary",
+    "session",
+    "statement",
+)
 
 _Name = Annotated[str, typer.Argument(help="The entry's name.", show_default=False)]
 _Data = Annotated[
@@ -121,11 +138,41 @@ class _Hits:
         self.cut = False
 
     def __call__(self, text: str, catalog: str) -> Sequence[tuple[str, float]]:
-        from hypatia_mem.store.search import SearchIndex
-
-        found = SearchIndex(self.home).search(text, scopes=None, catalog=catalog, limit=self.reach)
+        found = find(self.home, text, catalog=catalog, limit=self.reach)
         self.cut = self.cut or len(found) >= self.reach
         return [(hit.name, hit.score) for hit in found]
+
+
+def find(
+    home: Path,
+    text: str,
+    *,
+    scopes: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
+    catalog: str | None = None,
+    limit: int = 20,
+    offset: int = 0,
+) -> list[Hit]:
+    """Return hits of the search index, building it first where there is none.
+
+    Only that rare case opens the store. Raises IndexUnavailable when it cannot be built now.
+    """
+    from hypatia_mem.store.search import SearchIndex
+
+    def ask() -> list[Hit]:
+        return SearchIndex(home).search(
+            text, scopes=scopes, kinds=kinds, catalog=catalog, limit=limit, offset=offset
+        )
+
+    try:
+        return ask()
+    except IndexUnavailable:
+        if not (home / "memory.duckdb").exists():
+            return []
+        from hypatia_mem.memory import curate
+
+        curate.refresh(home)
+        return ask()
 
 
 def search(
@@ -134,6 +181,14 @@ def search(
     ],
     catalog: Annotated[
         str | None, typer.Option("-c", "--catalog", help="Only knowledge, or only statement.")
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            help="Only this kind, may be repeated: knowledge, rule, taboo, memory, message, "
+            "summary, session or statement.",
+        ),
     ] = None,
     limit: Limit = 100,
     offset: Offset = 0,
@@ -150,15 +205,15 @@ def search(
     Example:
       hypatia-mem search "connection pool" --limit 5 -c knowledge
     """
+    for wrong in set(kind or ()) - set(_KINDS):
+        raise UsageError(f"--kind {wrong[:40]!a}: the kinds are {', '.join(_KINDS)}")
     if catalog not in (None, "knowledge", "statement"):
         raise UsageError(f"--catalog is knowledge or statement, not {catalog[:40]!a}")
-    words = values.checked(text, "the search text")
-    scopes = context.scopes_for(scope, all_projects)
-    from hypatia_mem.store.search import SearchIndex
-
-    found = SearchIndex(context.home()).search(
-        words,
-        scopes=scopes,
+    found = find(
+        context.home(),
+        values.checked(text, "the search text"),
+        scopes=context.scopes_for(scope, all_projects),
+        kinds=kind,
         catalog=catalog,
         limit=limit,
         offset=offset,
@@ -167,7 +222,7 @@ def search(
     _print_rows(rows, as_json)
 
 
-def _hit_row(place: int, hit: Any) -> dict[str, Any]:  # noqa: ANN401 - Hit of a lazy import
+def _hit_row(place: int, hit: Hit) -> dict[str, Any]:
     from hypatia_mem.jse.rows import time_text
 
     content = {
@@ -175,7 +230,6 @@ def _hit_row(place: int, hit: Any) -> dict[str, Any]:  # noqa: ANN401 - Hit of a
         "data": hit.snippet_text,
         "scopes": list(hit.scopes) or None,
     }
-    at = hit.at
     return {
         "id": place,
         "catalog": hit.catalog,
@@ -184,7 +238,7 @@ def _hit_row(place: int, hit: Any) -> dict[str, Any]:  # noqa: ANN401 - Hit of a
         "content": json.dumps(content, ensure_ascii=False),
         "score": round(hit.score, 6),
         "rank": round(-hit.score, 6),
-        "created_at": at if at is None or isinstance(at, str) else time_text(at),
+        "created_at": time_text(hit.at),
     }
 
 

@@ -178,9 +178,7 @@ def last_error(home: Path) -> str:
 
 def hook_failure(home: Path) -> str:
     """Return the last failure of a hook to keep a record, in words, or ``""``."""
-    from hypatia_mem.capture.hook import last_failure
-
-    found = last_failure(str(home))
+    found = spool.last_failure(str(home))
     if found is None:
         return ""
     where = f" ({found.path})" if found.path else ""

@@ -1,0 +1,238 @@
+"""Status and doctor: the first line says it, problems have remedies, --fix does the safe ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from datetime import datetime
+
+import pytest
+
+from hypatia_mem.capture import spool
+
+
+def prompt(home, session="s-1", text="hello", *, at=None, event="UserPromptSubmit"):
+    record = {"hook_event_name": event, "session_id": session, "prompt": text}
+    spool.append(
+        str(home),
+        session,
+        json.dumps(record).encode(),
+        at_ns=int((at or time.time()) * 1e9),
+        meta=b'"dir":"","client":"claude-code_2-1-332_agent","entry":"cli",',
+    )
+
+
+def test_status_of_an_empty_home(cli):
+    """Nothing yet is an answer, not an error."""
+    done = cli("status")
+
+    assert done.code == 0
+    assert done.out.splitlines()[0] == (
+        "0 turns captured, 0 stored, 0 waiting; no hook seen yet; last error: none"
+    )
+
+
+def test_status_counts_what_waits(cli, home):
+    """One line first; the client by the name it gives itself."""
+    prompt(home)
+    prompt(home, event="SessionEnd")
+
+    done = cli("status", "--json").json
+    line = cli("status").out.splitlines()[0]
+
+    assert (done["captured"], done["stored"], done["waiting"]) == (1, 0, 1)
+    assert done["waiting_records"] == 2
+    assert line.startswith("1 turn captured, 0 stored, 1 waiting; last hook 0 s ago")
+    assert "(SessionEnd, claude-code 2.1.332)" in line
+
+
+def test_status_sees_the_newest_record_of_a_drained_spool(cli, home):
+    """That hooks fire is still seen when everything is stored."""
+    from hypatia_mem.model import Author, Channel
+    from hypatia_mem.store.connection import open_store
+
+    prompt(home, at=time.time() - 120)
+    [segment] = spool.segments(str(home))
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.WORKER), now=datetime(2026, 1, 1)) as t,
+    ):
+        t.set_cursor(segment.id, segment.size)
+
+    done = cli("status", "--json").json
+
+    assert done["waiting_records"] == 0
+    assert done["last_hook"]["event"] == "UserPromptSubmit"
+    assert 100 < time.time() - done["last_hook"]["at"] < 200
+
+
+def checks(cli, *options):
+    done = cli("doctor", "--json", *options)
+    found = {}
+    for check in done.json["checks"]:
+        found.setdefault(check["name"], check)
+    return done, found
+
+
+def test_doctor_without_a_home(cli, tmp_path, monkeypatch):
+    """The first thing to do is named."""
+    monkeypatch.setenv("HYPATIA_MEM_HOME", str(tmp_path / "nowhere"))
+
+    done = cli("doctor")
+
+    assert done.code == 1
+    assert "1 problem." in done.out
+    assert "hypatia-mem install" in done.out
+
+
+def test_doctor_names_each_problem_and_its_remedy(cli, home):
+    """Not installed is a problem; everything else of a fresh home is in order."""
+    done, found = checks(cli)
+
+    assert done.code == 1
+    assert found["hooks"]["state"] == "problem"
+    assert "hypatia-mem install" in found["hooks"]["remedy"]
+    for name in ("home", "disk", "spool", "hook failures", "settings", "worker", "store", "drain"):
+        assert found[name]["state"] == "ok", found[name]
+    for check in found.values():
+        assert check["state"] != "problem" or check["remedy"]
+
+
+def test_doctor_tightens_permissions(cli, home):
+    """A home that others can read is a problem that --fix cures."""
+    (home / "config.toml").write_text("")
+    (home / "config.toml").chmod(0o644)
+
+    _, before = checks(cli)
+    done, after = checks(cli, "--fix")
+
+    assert before["home"]["state"] == "problem"
+    assert after["home"]["state"] == "ok"
+    assert "home" in done.json["fixed"]
+    assert stat.S_IMODE((home / "config.toml").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("age", [0, 600])
+def test_doctor_looks_at_what_waits(cli, home, age):
+    """Records of a moment ago are the worker's; old ones are a problem."""
+    prompt(home, at=time.time() - age)
+
+    _, found = checks(cli)
+
+    assert found["drain"]["state"] == ("problem" if age else "ok")
+    assert found["firing"]["state"] == "ok"
+
+
+def test_doctor_sees_damage(cli, home):
+    """A torn record is named; nothing is thrown away."""
+    prompt(home)
+    with (home / "spool" / "s-1.jsonl").open("ab") as file:
+        file.write(b'{"v":1,"crc":"00000000","at":1,"event":{}}\n')
+
+    _, found = checks(cli)
+
+    assert found["damage"]["state"] == "note"
+
+
+def test_doctor_reads_the_settings(cli, home):
+    """A setting that cannot be used, and one that stops capture."""
+    (home / "config.toml").write_text("extract_every = -1\n")
+    _, broken = checks(cli)
+    (home / "config.toml").write_text("capture = false\n")
+    _, off = checks(cli)
+
+    assert broken["settings"]["state"] == "problem"
+    assert off["settings"]["state"] == "note"
+
+
+def test_doctor_sees_hooks_switched_off_in_the_client(cli, home, fenced):
+    """``disableAllHooks`` silences everything and nothing else tells."""
+    folder = fenced / ".claude"
+    folder.mkdir()
+    (folder / "settings.json").write_text('{"disableAllHooks": true}')
+
+    _, found = checks(cli)
+
+    assert found["client"]["state"] == "problem"
+    (folder / "settings.json").write_text('{"disableAllHooks": false}')
+    assert "client" not in checks(cli)[1]
+
+
+def test_doctor_sees_a_worker_python_that_is_gone(cli, home):
+    """Then hooks keep turns and nobody stores them."""
+    (home / "hook.conf").write_text("python=/nowhere/python\n")
+
+    _, found = checks(cli)
+    checks(cli, "--fix")
+    _, after = checks(cli)
+
+    assert found["worker python"]["state"] == "problem"
+    assert after["worker python"]["state"] == "ok"
+
+
+def test_doctor_sees_a_damaged_store(cli, home):
+    """With the remedy that restores it."""
+    cli("knowledge-create", "x")
+    file = home / "memory.duckdb"
+    file.write_bytes(b"\0" * 5000)
+
+    _, found = checks(cli)
+    status = cli("status")
+
+    assert found["store"]["state"] == "problem"
+    assert "worker run" in found["store"]["remedy"]
+    assert status.code == 0
+
+
+def test_doctor_sees_an_index_that_is_behind(cli, home):
+    """And builds it again from the store."""
+    import shutil
+
+    cli("knowledge-create", "x", "-d", "needle")
+    shutil.rmtree(home / "index")
+
+    _, found = checks(cli)
+    checks(cli, "--fix")
+    _, after = checks(cli)
+
+    assert found["index"]["state"] == "problem"
+    assert after["index"]["state"] == "ok"
+    assert cli("search", "needle", "--json").json[0]["key"] == "x"
+
+
+def test_the_program_log(cli, home):
+    """Its last lines, and doctor counts its errors."""
+    from hypatia_mem.capture import paths
+
+    for number in range(5):
+        paths.log_line(str(home), "ERROR", "worker", f"something went wrong {number}")
+
+    done = cli("log", "--program", "--limit", "2")
+    _, found = checks(cli)
+
+    assert [line.split()[-1] for line in done.out.splitlines()] == ["3", "4"]
+    assert found["log"]["state"] == "note"
+    assert "something went wrong 4" in cli("status").out
+
+
+def test_worker_commands(cli, home):
+    """Nobody runs; stopping nobody is fine; draining nothing too."""
+    assert cli("worker", "status", "--json").json["running"] is False
+    assert cli("worker", "stop").out == "No worker is running.\n"
+    assert "HYPATIA_MEM_INTERNAL" not in os.environ
+
+
+def test_config_commands(cli, home):
+    """List with source and range; get, set and unset."""
+    assert "triggers" in cli("config", "list").out
+    assert cli("config", "set", "triggers", "literal").out == "triggers = literal\n"
+    assert cli("config", "get", "triggers", "--json").json == {
+        "key": "triggers",
+        "value": "literal",
+        "source": "file",
+    }
+    assert cli("config", "unset", "triggers").out == "triggers = combined (default)\n"
+    assert cli("config", "set", "triggers", "loud").code == 2
+    assert "triggers=combined" in (home / "hook.conf").read_text()
