@@ -481,7 +481,11 @@ def _unquoted(operand: _Operand) -> Json:
         if isinstance(inner, list):  # {"$quote": [..]}: the object form quotes the list itself
             return inner
         _check_arity(call)
-    fail(operand.where, f"expected a value, got the call {call.operator}")
+    fail(
+        operand.where,
+        f"expected a value, got the call {call.operator}",
+        fix=None if call.operator in OPERATORS else replaced(operand.where, ["$quote", value]),
+    )
 
 
 def _scalar(value: Json, where: Where) -> Scalar:

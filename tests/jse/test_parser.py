@@ -118,6 +118,7 @@ def test_a_syntax_error_points_at_its_column():
             id="nested with two",
         ),
         pytest.param(["$knowledge", ["$content", {"tags": ["a"]}]], id="list of one in content"),
+        pytest.param(["$knowledge", ["$has", "tags", ["$odd", "x"]]], id="a list like a call"),
     ],
 )
 def test_the_corrected_query_it_prints_is_correct(case):
