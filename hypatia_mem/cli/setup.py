@@ -10,7 +10,7 @@ import typer
 
 from hypatia_mem.cli import context
 from hypatia_mem.cli.options import AsJson
-from hypatia_mem.cli.output import emit
+from hypatia_mem.cli.output import emit, print_json, say
 
 if TYPE_CHECKING:
     from hypatia_mem.install import Demonstration, Report
@@ -71,11 +71,16 @@ def install(
     end = "A test prompt went through the hook. Start a new Claude Code session." if tried else ""
     text = _text(report, dry_run, "Nothing to change: it is installed.", end)
     fields = {**_fields(report, dry_run), "tested": tried}
+    shown = None
+    if not as_json:
+        say(text)
     if show_demo and report.target is not None and not dry_run:
         shown = installer.demonstrate(report.target)
         fields["demo"] = _demo_fields(shown)
-        text += "\n\n" + _demo_text(shown)
-    emit(fields, text, as_json)
+    if as_json:
+        print_json(fields)
+    elif shown is not None:
+        say("\n" + _demo_text(shown))
 
 
 def uninstall(

@@ -160,6 +160,11 @@ def plan_remove(plan: Plan, directory: Path) -> None:
             lambda: _copy(directory, aside, kept),
         )
     plan.add(f"Removed {directory}.", lambda: _remove(directory))
+    if found.way == "directory":
+        plan.say(
+            "Sessions that are open now may report a missing plugin until they are restarted or "
+            "`/reload-plugins` is typed."
+        )
     if found.aside and os.path.lexists(found.aside):
         plan.add(
             f"Moved {found.aside} back to {directory}, where it had been.",
