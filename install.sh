@@ -17,7 +17,7 @@ python=
 for name in ${HYPATIA_MEM_PYTHON:+"$HYPATIA_MEM_PYTHON"} python3.13 python3.12 python3.11 python3.14 python3; do
     if "$name" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; then
         python=$name
-        break
+        "$python" -c 'import ensurepip, venv' 2>/dev/null && break
     fi
 done
 [ -n "$python" ] || fail "needs Python 3.11 to 3.14, and none is on the PATH. Install one, or name it: HYPATIA_MEM_PYTHON=/path/to/python3.12 ./install.sh"
