@@ -74,7 +74,7 @@ def handle(data: bytes, environ: Mapping[str, str], out: int) -> None:
         home = paths.home(environ)
         _handle(home, data, environ, out)
     except Exception as error:  # noqa: BLE001 - a failing hook must not fail the session
-        spool.note_failure(home, error, dict(environ))
+        spool.note_failure(home, error, environ)
 
 
 def _handle(home: str, data: bytes, environ: Mapping[str, str], out: int) -> None:
@@ -191,7 +191,7 @@ def _capture(
         kept, meta, red = _redacted(home, data, environ)
         spool.append(home, session, kept, at_ns=time.time_ns(), meta=meta, red=red)
     except Exception as error:  # noqa: BLE001 - the brief can still be printed
-        spool.note_failure(home, error, dict(environ))
+        spool.note_failure(home, error, environ)
         return data, False
     return kept, red != spool.IDS_ONLY
 

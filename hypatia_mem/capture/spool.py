@@ -35,7 +35,7 @@ from hypatia_mem.capture.paths import O_BINARY, O_CLOEXEC, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 __all__ = [
@@ -67,6 +67,7 @@ _BODY = _CRC_END + 2  # behind `",`
 _ID_BYTES = 64  # shorter than the shortest record, and past its checksum and time
 _SUFFIX = ".jsonl"
 _NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+_NO_LINK: int = getattr(system, "O_NOFOLLOW", 0)
 _APPEND: int = system.O_RDWR | system.O_CREAT | system.O_APPEND | O_CLOEXEC | O_BINARY
 
 
@@ -444,11 +445,13 @@ def _whole(value: object) -> object:
 # Failures -----------------------------------------------------------------------------------------
 
 
-def note_failure(home: str, error: BaseException, environ: dict[str, str]) -> None:
+def note_failure(home: str, error: BaseException, environ: Mapping[str, str]) -> None:
     """Say that a record was not kept: in the log, else in a marker below the temporary folder.
 
     Never raises, and never says what the record held.
     """
+    import time
+
     reason, path = type(error).__name__, home
     if isinstance(error, OSError):
         import errno
@@ -461,7 +464,7 @@ def note_failure(home: str, error: BaseException, environ: dict[str, str]) -> No
             raise FileNotFoundError(2, "no home")
         paths.log_line(home, "ERROR", "hook", f"a record was not kept: {reason} ({path})")
     except Exception:  # noqa: BLE001 - the log is as unwritable as the spool: leave a marker
-        _leave_marker(reason, path, environ)
+        _leave_marker(f"{time.time():.0f}\t{reason}\t{path}\t{home}\n", environ)
 
 
 def last_failure(home: str = "") -> Failure | None:
@@ -472,7 +475,7 @@ def last_failure(home: str = "") -> Failure | None:
     except OSError:
         home = ""
     found = [_logged_failure(f"{home}/{paths.LOG}"), _logged_failure(f"{home}/{paths.LOG}.1")]
-    found += [_read_marker(folder) for folder in _marker_folders(environ)]
+    found.append(_read_marker(_marker_folder(environ), home))
     there = [failure for failure in found if failure is not None]
     return max(there, key=lambda failure: failure.at) if there else None
 
@@ -504,10 +507,9 @@ def _user() -> int:
     return int(system.getuid()) if hasattr(system, "getuid") else 0
 
 
-def _marker_folders(environ: dict[str, str]) -> list[str]:
-    given = [environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
-    bases = [base.rstrip("/") for base in given if base] + ["/tmp"]
-    return [f"{base}/hypatia-mem-{_user()}" for base in dict.fromkeys(bases)]
+def _marker_folder(environ: Mapping[str, str]) -> str:
+    given = (environ.get(name, "").rstrip("/") for name in ("TMPDIR", "TEMP", "TMP"))
+    return f"{next(filter(None, given), '/tmp')}/hypatia-mem-{_user()}"
 
 
 def _is_ours(folder: str) -> bool:
@@ -519,32 +521,28 @@ def _is_ours(folder: str) -> bool:
     return status.st_mode & 0o170000 == 0o040000 and status.st_uid == _user()
 
 
-def _leave_marker(reason: str, path: str, environ: dict[str, str]) -> None:
-    import time
-
-    text = f"{time.time():.0f}\t{reason}\t{path}\n".encode("utf-8", "backslashreplace")
+def _leave_marker(text: str, environ: Mapping[str, str]) -> None:
     flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | O_CLOEXEC | O_BINARY
-    flags |= getattr(system, "O_NOFOLLOW", 0)
-    for folder in _marker_folders(environ):
+    folder = _marker_folder(environ)
+    try:
+        if not _is_ours(folder):
+            system.mkdir(folder, 0o700)
+        fd = system.open(f"{folder}/hook-failure", flags | _NO_LINK, 0o600)
         try:
-            if not _is_ours(folder):
-                system.mkdir(folder, 0o700)
-            fd = system.open(f"{folder}/hook-failure", flags, 0o600)
-            try:
-                paths.write_all(fd, text)
-            finally:
-                system.close(fd)
-            return
-        except (OSError, ValueError):
-            continue
+            paths.write_all(fd, text.encode("utf-8", "backslashreplace"))
+        finally:
+            system.close(fd)
+    except (OSError, ValueError):
+        return  # there is no place left to say it
 
 
-def _read_marker(folder: str) -> Failure | None:
+def _read_marker(folder: str, home: str) -> Failure | None:
+    """Return what the marker says of this home, or of a hook that found no home at all."""
     if not _is_ours(folder):
         return None
     try:
-        text = paths.read_file(f"{folder}/hook-failure", 4096).decode("utf-8", "replace")
-        when, reason, path = text.rstrip("\n").split("\t", 2)
-        return Failure(float(when), reason, path)
+        text = paths.read_file(f"{folder}/hook-failure", 16384).decode("utf-8", "replace")
+        when, reason, path, where = text.rstrip("\n").split("\t", 3)
+        return Failure(float(when), reason, path) if where in ("", home) else None
     except (OSError, ValueError):
         return None
