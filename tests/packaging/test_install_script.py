@@ -62,7 +62,7 @@ def test_debian_without_venv_says_what_to_install(bare, tmp_path):
     put(
         bare,
         "python3.11",
-        'case "$2" in *ensurepip*) exit 1;; esac\n[ "$1" = --version ] && echo Python 3.11.2\nexit 0',
+        'case "$1 $2" in *ensurepip*) exit 1;; --version*) echo Python 3.11.2;; esac\nexit 0',
     )
     done = run(bare, tmp_path / "home")
     assert done.returncode == 1
