@@ -14,8 +14,17 @@ from hypatia_mem.install.plan import Plan
 __all__ = ["describe", "plan_purge", "purge", "stop_worker"]
 
 _FOLDERS = ("spool", "turns", "index", "briefs", "snapshots", "quarantine")
-_FILES = ("worker.lock", "store.lock", "config.toml", "hook.conf", "README", "installs.json")
-_STEMS = ("memory.duckdb", "hypatia-mem.log", "tombstone.key", "last-failure")
+_FILES = (
+    "worker.lock",
+    "worker.start",
+    "store.lock",
+    "key",
+    "config.toml",
+    "hook.conf",
+    "README",
+    "installs.json",
+)
+_STEMS = ("memory.duckdb", "hypatia-mem.log")
 
 
 def _ours(home: Path) -> list[Path]:

@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from hypatia_mem.install.plan import Plan
 __all__ = ["Found", "inspect", "plan_remove", "plan_write"]
 
 _MADE_BY = "hypatia-mem install"
+_ABANDONED_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ def plan_remove(plan: Plan, directory: Path) -> None:
     names = [
         str(path.relative_to(directory))
         for path in sorted(directory.rglob("*"))
-        if path.is_file() and path.name != MARKER and "__pycache__" not in path.parts
+        if path.is_file() and path.name != MARKER and not _is_left_over(path)
     ]
     kept = [
         name for name in names if ours.get(Path(name).as_posix()) != _digest_of(directory / name)
@@ -170,6 +172,11 @@ def plan_remove(plan: Plan, directory: Path) -> None:
             f"Moved {found.aside} back to {directory}, where it had been.",
             lambda: _move(Path(found.aside), directory),
         )
+
+
+def _is_left_over(path: Path) -> bool:
+    """Tell what a killed write or an import left behind from what a person put there."""
+    return "__pycache__" in path.parts or (".hypatia-mem-" in path.name and path.suffix == ".tmp")
 
 
 def _digest_of(path: Path) -> str:
@@ -203,8 +210,7 @@ def _create(directory: Path, files: dict[str, bytes]) -> None:
     building = skills.parent / f".{directory.name}.new-{os.getpid()}"
     try:
         skills.mkdir(parents=True, exist_ok=True)
-        for left in skills.parent.glob(f".{directory.name}.new-*"):
-            shutil.rmtree(left, ignore_errors=True)  # an installation that was killed
+        _sweep(directory)
         for name, data in files.items():
             write_atomic(building / name, data)
         try:
@@ -219,6 +225,15 @@ def _create(directory: Path, files: dict[str, bytes]) -> None:
         ) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def _sweep(directory: Path) -> None:
+    """Remove what an installation or removal left behind that was killed; never one at work."""
+    for kind in ("new", "old"):
+        for left in directory.parent.parent.glob(f".{directory.name}.{kind}-*"):
+            with contextlib.suppress(OSError):
+                if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
+                    shutil.rmtree(left)
 
 
 def _renew(directory: Path, files: dict[str, bytes], stale: list[str]) -> None:

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from pathlib import Path
 
@@ -387,6 +388,32 @@ def test_the_launcher_is_there_at_every_instant_of_a_renewal(person, memory):
         stop.set()
         watcher.join()
     assert missing == []
+
+
+def test_installations_at_the_same_time_agree(person, memory):
+    """Two terminals, or a script run twice: one complete directory, nobody fails."""
+    code = "import sys; from pathlib import Path; from hypatia_mem import install as i; "
+    code += "i.install(Path(sys.argv[1]))"
+    command = [sys.executable, "-c", code, str(memory)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(hypatia_mem.__file__).parents[1])}
+    running = [subprocess.Popen(command, env=environment, cwd="/") for _ in range(4)]
+    assert [one.wait(timeout=60) for one in running] == [0, 0, 0, 0]
+    assert [found for found in installer.installed_state() if not found.ok] == []
+    assert [path.name for path in (person / ".claude/skills").iterdir()] == ["hypatia-memory"]
+    assert sorted(path.name for path in (person / ".claude").iterdir()) == [
+        "settings.json",
+        "skills",
+    ]
+
+
+def test_what_a_killed_installation_left_is_swept(person, memory):
+    for name, age in (("new-1", 7200), ("old-2", 7200), ("new-3", 1)):
+        left = person / f".claude/.hypatia-memory.{name}"
+        left.mkdir()
+        os.utime(left, (time.time() - age,) * 2)
+    installer.install(memory)
+    hidden = [path.name for path in (person / ".claude").glob(".hypatia*")]
+    assert hidden == [".hypatia-memory.new-3"], "one that may be at work is left alone"
 
 
 def test_uninstall_finds_what_the_record_does_not_know(person, memory):
