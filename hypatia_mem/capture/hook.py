@@ -372,7 +372,7 @@ def start_worker(
         return False
     lock, start = f"{home}/{paths.WORKER_LOCK}", f"{home}/{paths.WORKER_START}"
     beat, started, now = _age_mark(lock) or 0.0, _age_mark(start) or 0.0, time.time()
-    if started > beat and 0.0 <= now - started < START_SECONDS:
+    if started >= beat and 0.0 <= now - started < START_SECONDS:
         return False
     more = []
     if not _is_free(lock):
