@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo", "install", "uninstall", "upgrade"]
 
+_WORKER_PATIENCE = 15.0  # seconds; a batch takes well under one
 _DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")
 ]
@@ -114,7 +119,7 @@ def uninstall(
     size = describe(home)
     if not (purge or keep_data or dry_run or as_json) and size and _at_terminal():
         purge = typer.confirm(f"Remove the memory too ({size})?", default=False)
-    report = installer.uninstall(home, purge=purge, dry_run=dry_run)
+    report = installer.uninstall(home, purge=purge, dry_run=dry_run, stop_worker=_stop_worker)
     text = _text(report, dry_run, "Nothing to remove: it is not installed.", "")
     emit({**_fields(report, dry_run), "purged": purge and not dry_run}, text, as_json)
 
@@ -131,7 +136,10 @@ def upgrade(dry_run: _DryRun = False, as_json: AsJson = False) -> None:
     """
     from hypatia_mem import install as installer
 
-    report = installer.upgrade(context.home(), dry_run=dry_run)
+    home = context.home()
+    report = installer.upgrade(home, dry_run=dry_run)
+    if not dry_run:
+        _restart_worker(home)
     if report.target is not None and not dry_run:
         installer.self_test(report.target)
     nothing = "Nothing to change: everything is of this version."
@@ -176,6 +184,33 @@ def _demo_text(shown: Demonstration) -> str:
             quoted(shown.brief),
         ]
     )
+
+
+def _stop_worker(home: Path) -> bool:
+    """Ask a worker to finish its batch and go; True when none runs afterwards."""
+    from hypatia_mem import worker
+
+    found = worker.state(home)
+    if not found.running:
+        return True
+    if found.pid is not None:
+        for name in ("SIGTERM", "SIGCONT"):  # one that was stopped hears the first after the second
+            with contextlib.suppress(OSError):
+                os.kill(found.pid, getattr(signal, name, signal.SIGTERM))
+    deadline = time.monotonic() + _WORKER_PATIENCE
+    while time.monotonic() < deadline:
+        if not worker.state(home).running:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _restart_worker(home: Path) -> None:
+    """Let a running worker of the earlier version go, and start this version's instead."""
+    from hypatia_mem import worker
+
+    if worker.state(home).running and _stop_worker(home):
+        worker.kick(home)
 
 
 def _at_terminal() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def install(
 
 
 def upgrade(home: Path, *, dry_run: bool = False) -> Report:
-    """Make every install known to this memory point at this version, and restart the worker.
+    """Make every install known to this memory point at this version.
 
     Raises:
         InstallError: nothing is installed, or a place cannot be written.
@@ -96,16 +97,21 @@ def upgrade(home: Path, *, dry_run: bool = False) -> Report:
         target = Target(old["way"], where.directory, hook_interpreter(), site_directory())
         known.put(_plan_target(plan, target, where, old))
     plan.add("", lambda: record.save(home, known))
-    report = _finish(plan, "", client.place().directory, target, dry_run)
-    if not dry_run:
-        restart_worker(home)
-    return report
+    return _finish(plan, "", client.place().directory, target, dry_run)
 
 
-def uninstall(home: Path, *, purge: bool = False, dry_run: bool = False) -> Report:
+def uninstall(
+    home: Path,
+    *,
+    purge: bool = False,
+    dry_run: bool = False,
+    stop_worker: Callable[[Path], bool] = lambda _: True,
+) -> Report:
     """Take out what was installed, and with ``purge`` the memory too.
 
-    A home in which nothing was ever kept goes as well.
+    A home in which nothing was ever kept goes as well. ``stop_worker`` is called between the
+    hooks, which could start one, and the data, which one could be writing; it says whether none
+    runs afterwards.
 
     Raises:
         InstallError: a place cannot be written; the sentence says which.
@@ -120,7 +126,7 @@ def uninstall(home: Path, *, purge: bool = False, dry_run: bool = False) -> Repo
     if stray:
         plan.say(f"The plugin {stray} is still on: `claude plugin uninstall {stray}`.")
     if home.is_dir():
-        plan.add("", lambda: _stop(home))
+        plan.add("", lambda: _stop(home, stop_worker))
         nothing_kept = not data.describe(home) and not (home / "config.toml").exists()
         if purge:
             data.plan_purge(plan, home)
@@ -145,15 +151,6 @@ def installed_target(home: Path) -> Target:
         if skilldir.inspect(directory).kind == "ours":
             return Target(old["way"], directory, old["interpreter"], old["site"])
     raise InstallError("nothing is installed yet.", hint="Run `hypatia-mem install`.")
-
-
-def restart_worker(home: Path) -> None:
-    """Let a running worker of an older version finish, then start this one if there is work."""
-    from hypatia_mem import worker  # it loads what an install does not need
-
-    running = worker.state(home).running
-    if running and data.stop_worker(home):
-        worker.kick(home)
 
 
 # ---- parts of a plan ----------------------------------------------------------------------------
@@ -297,8 +294,8 @@ def _leave_data(home: Path, known: Record) -> None:
     record.save(home, known)
 
 
-def _stop(home: Path) -> None:
-    if not data.stop_worker(home):
+def _stop(home: Path, stop_worker: Callable[[Path], bool]) -> None:
+    if not stop_worker(home):
         raise InstallError(
             "the background worker does not stop; the hooks are gone, the data is untouched.",
             hint="Run `hypatia-mem worker stop`, then uninstall again.",

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import time
 from pathlib import Path
 
 from hypatia_mem.errors import InstallError
 from hypatia_mem.install.plan import Plan
 
-__all__ = ["describe", "plan_purge", "purge", "stop_worker"]
+__all__ = ["describe", "plan_purge", "purge"]
 
 _FOLDERS = ("spool", "turns", "index", "briefs", "snapshots", "quarantine")
 _FILES = (
@@ -77,23 +74,3 @@ def purge(home: Path) -> None:
             f"cannot remove {error.filename or home}: {error.strerror or type(error).__name__}.",
             hint="Remove the folder yourself.",
         ) from error
-
-
-def stop_worker(home: Path, *, patience: float = 10.0) -> bool:
-    """Ask the worker to finish its batch and go; True when none runs afterwards."""
-    from hypatia_mem import worker
-
-    state = worker.state(home)
-    if not state.running:
-        return True
-    if state.pid is not None and state.pid != os.getpid():
-        try:
-            os.kill(state.pid, signal.SIGTERM)
-        except OSError:
-            return False
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if not worker.state(home).running:
-            return True
-        time.sleep(0.05)
-    return False
