@@ -174,7 +174,8 @@ def _has_marker(data: bytes) -> bool:
     at = data.find(MARKER)
     while at >= 0:
         end = at + len(MARKER)
-        if data[:at].endswith((b'"', b"\\n")) and data[end:].startswith((b'"', b"\\n", b"\\r")):
+        begins = data.endswith((b'"', b"\\n"), 0, at)
+        if begins and data.startswith((b'"', b"\\n", b"\\r"), end):
             return True
         at = data.find(MARKER, end)
     return False
@@ -277,12 +278,16 @@ def _prompt_output(
 
 def _request_lines(home: str, data: bytes, environ: Mapping[str, str], mode: str) -> list[str]:
     """Confirm what the person asked to remember or forget; the worker does it from the record."""
-    import json
+    request = None
+    try:
+        import json
 
-    from hypatia_mem.capture import immediate
+        from hypatia_mem.capture import immediate
 
-    prompt = json.loads(data.decode("utf-8", "replace")).get("prompt")
-    request = immediate.parse(prompt) if isinstance(prompt, str) else None
+        prompt = json.loads(data.decode("utf-8", "replace")).get("prompt")
+        request = immediate.parse(prompt) if isinstance(prompt, str) else None
+    except Exception as error:  # noqa: BLE001 - no confirmation; the other lines are still true
+        _log(home, "WARNING", f"a request could not be read: {type(error).__name__}")
     if request is None:
         return []
     if request.verb == "remember":
@@ -509,7 +514,8 @@ def _value(data: bytes, key: str) -> str:
     try:
         text = data[start : start + (1 << 16)].decode("utf-8", "surrogateescape")
         return str(scanstring(text, 0, False)[0])
-    except ValueError:  # escapes that are none, or a value that ends nowhere
+    except (ValueError, SystemError):
+        # Escapes that are none, or no end. SystemError: what the scanner would raise lies in `json`.
         return ""
 
 
