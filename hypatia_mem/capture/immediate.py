@@ -1,0 +1,328 @@
+"""Understands "remember ..." and "forget ..." in a prompt, without a model.
+
+A request is an instruction: it stands at the start of the prompt or of one of its lines, after
+nothing but politeness. Questions ("do you remember"), reports ("I forgot"), plain tasks ("don't
+forget to add tests"), quotations, code and idioms ("forget it") are none. What is kept are the
+user's own words. English, Chinese, Japanese, German, French and Spanish are understood.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["Request", "entry_name", "parse"]
+
+_LONGEST_LINE = 2000  # characters; nobody dictates a rule longer than this on one line
+_LONGEST_SLUG = 60
+
+
+class Request:
+    """What the user asked for.
+
+    ``verb`` is "remember" or "forget", ``text`` the words after it, ``kind`` one of "rule",
+    "taboo" and "memory" ("memory" for forget), ``is_global`` whether all projects are meant.
+    """
+
+    __slots__ = ("is_global", "kind", "text", "verb")
+
+    def __init__(self, verb: str, text: str, kind: str, is_global: bool) -> None:
+        """Keep the four parts."""
+        self.verb = verb
+        self.text = text
+        self.kind = kind
+        self.is_global = is_global
+
+    def __eq__(self, other: object) -> bool:
+        """Compare all parts."""
+        return isinstance(other, Request) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        """Hash all parts."""
+        return hash(self._parts())
+
+    def __repr__(self) -> str:
+        """Show all parts."""
+        return f"Request{self._parts()!r}"
+
+    def _parts(self) -> tuple[str, str, str, bool]:
+        return self.verb, self.text, self.kind, self.is_global
+
+
+def parse(prompt: str) -> Request | None:
+    """Return the first request of the prompt, or None when it holds none."""
+    if prompt.lstrip().startswith("<task-notification>"):
+        return None
+    lines = list(_spoken_lines(prompt))
+    for number, line in enumerate(lines):
+        stripped = line.strip()
+        if not stripped or len(stripped) > _LONGEST_LINE:
+            continue
+        request = _parse_line(stripped, alone=len(lines) == 1, more=lines[number + 1 :])
+        if request:
+            return request
+    return None
+
+
+def entry_name(request: Request) -> str:
+    """Return the name of the entry that keeps the request: "rule:never-mock-the-database".
+
+    The same words give the same name. Rules and taboos share "rule:", facts have "memory:".
+    """
+    prefix = "memory" if request.kind == "memory" else "rule"
+    return f"{prefix}:{_slug(request.text)}"
+
+
+def _slug(text: str) -> str:
+    from unicodedata import category, normalize
+
+    folded = normalize("NFKC", text).lower().replace("'", "").replace("\u2019", "")
+    kept = (c if c.isalnum() or category(c)[0] == "M" else "-" for c in folded)
+    slug = "-".join(part for part in "".join(kept).split("-") if part)
+    if slug and len(slug) <= _LONGEST_SLUG:
+        return slug
+    from _blake2 import blake2b
+
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    short = slug[:_LONGEST_SLUG]
+    if len(slug) > _LONGEST_SLUG and "-" in short[30:]:
+        short = short[: short.rindex("-")]
+    return f"{short}-{digest}" if short else digest
+
+
+def _spoken_lines(prompt: str) -> list[str]:
+    """Return the lines of the prompt that are the user's own speech: no code, no quotation."""
+    lines, fence = [], ""
+    for line in prompt.splitlines():
+        mark = line.lstrip()[:3]
+        if mark in ("```", "~~~"):
+            fence = "" if fence == mark else fence or mark
+        elif not fence and not line.startswith(("    ", "\t", ">")):
+            lines.append(line)
+    return [line for line in lines if line.strip()]
+
+
+def _parse_line(line: str, *, alone: bool, more: list[str]) -> Request | None:
+    if line[0] in "\"'`“„«「『<|#$/@{[(*_" and not line.startswith(("* ", "**")):
+        return None
+    line = re.sub(r"^(?:[-*•]|\d{1,2}[.)])\s+", "", line)
+    spoken = re.sub(_POLITE, "", line, count=1, flags=re.IGNORECASE)
+    asked = line[: len(line) - len(spoken)].lower()
+    if line.rstrip(" .!").endswith(("?", "？", "吗", "か", "嗎")) and not re.search(_ASKING, asked):
+        return None
+    for pattern, verb in _PATTERNS:
+        match = re.match(pattern, spoken, re.IGNORECASE)
+        if match:
+            return _request(verb, match, line, more)
+    if alone and re.match(_ALWAYS, spoken, re.IGNORECASE):
+        return Request("remember", _trim(spoken), "rule", _is_global(spoken))
+    return None
+
+
+def _request(verb: str, match: re.Match[str], line: str, more: list[str]) -> Request | None:
+    text = _trim(match["text"] or "")
+    if not text and verb == "remember":  # "Remember:" and a list below it
+        text = "\n".join(item.strip() for item in more).strip()
+    elif verb == "remember" and line.endswith((":", "：")):
+        bullets = [item.strip() for item in more if re.match(r"\s*(?:[-*•]|\d{1,2}[.)])\s", item)]
+        text = "\n".join([text, *bullets])
+    negative = _NOT_REMEMBERED if verb != "forget" else _NOT_FORGOTTEN
+    if not _says_something(text) or re.match(negative, text, re.IGNORECASE):
+        return None
+    if verb == "forget":
+        if re.search(_MOVES_ON, text, re.IGNORECASE):
+            return None
+        return Request("forget", text, "memory", _is_global(line))
+    kind = _kind(text, to_do=bool(match.groupdict().get("todo")))
+    if verb == "from now on" and kind == "memory":
+        kind = "rule"
+    return Request("remember", text, kind, _is_global(line))
+
+
+def _trim(text: str) -> str:
+    text = text.strip().rstrip("?？").strip()
+    if len(text) > 1 and text[0] in _QUOTES and text[-1] == _QUOTES[text[0]]:
+        text = text[1:-1].strip()
+    return text[:-1].rstrip() if text.endswith((".", "。")) and not text.endswith("..") else text
+
+
+_QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "」", "`": "`"}
+
+
+def _says_something(text: str) -> bool:
+    bare = text.strip(" .!,:;").lower()
+    if bare in _EMPTY_WORDS:
+        return False
+    return len([c for c in bare if c.isalnum()]) >= (3 if bare.isascii() else 2)
+
+
+_EMPTY_WORDS = frozenset(
+    {
+        "true", "false", "null", "none", "me", "this", "that", "it", "yes", "no", "us", "you", "them",
+        "everything", "all", "all of it", "all that", "all of that", "about it", "about that",
+        "about this", "the above", "das", "es", "dies", "alles", "ça", "cela", "tout", "pas", "eso",
+        "esto", "todo", "lo", "这", "这个", "那个", "它", "了", "それ", "これ", "あれ", "そのこと",
+    }
+)  # fmt: skip
+
+# What may precede the instruction without making it anything else.
+_POLITE = (
+    r"^(?:(?:ok(?:ay)?|hey|hi|hello|so|and|also|oh|btw|by the way|one more thing|important|note|"
+    r"claude|hey claude|please|pls|plz|kindly|just|"
+    r"(?:can|could|would|will) you(?: please)?|i(?:'d| would) like you to|i want you to|"
+    r"i need you to|you (?:should|must|need to|have to)|let's|"
+    r"bitte|also|und|ach ja|kannst du(?: bitte)?|könntest du(?: bitte)?|"
+    r"s'il (?:te|vous) plaît|stp|svp|merci de|peux-tu|pourrais-tu|et|"
+    r"por favor|y|puedes|podrías|"
+    r"请你?|請你?|麻烦你?|麻煩你?|帮我|幫我|你要|一定要|务必|另外|还有)"
+    r"(?:\s*[,，、:!;-]\s*|\s+|(?=[一-鿿])))+"
+)
+_ASKING = r"can you|could you|would you|will you|kannst du|könntest du|peux-tu|pourrais-tu|puedes|podrías"
+
+_EVERYWHERE = (
+    r"(?:\s+(?:globally|everywhere|(?:for|in|across) (?:all|every)(?: (?:my|our|the|of my))? projects?))?"
+)
+_LINK = r"(?:\s*[:：,，-]+\s*|\s+)"
+_PATTERNS = (
+    # English
+    (rf"(?:always )?(?:remember|memori[sz]e){_EVERYWHERE}(?:(?:\s+(?:this|the following|that))?"
+     rf"\s*[:：]|\s+that\b|(?P<todo>\s+to\b)|\s*,|\s+-)?(?=\W|$)(?!\s*[(_.=;])(?P<text>(?:\s.*|$))",
+     "remember"),
+    (r"(?:save|add|store|put|commit|write)(?: this| it| that)?(?: rule| fact)? (?:to|in|into)"
+     r" (?:your |the |my )?(?:long[- ]term )?memory\s*[:,-]?(?:\s+that\b)?\s+(?P<text>.+)", "remember"),
+    (r"(?:make|take) a (?:mental )?note(?: that\b|\s*:|\s+of:?|(?P<todo>\s+to\b))\s*(?P<text>.+)",
+     "remember"),
+    (r"(?:from (?:now|here) on(?:wards?|\s+out)?|going forward|henceforth)\s*,?\s+(?P<text>.+)",
+     "from now on"),
+    (r"(?:forget|unlearn)(?!\s*[(_.=:;-]?[(_.=;-])(?:\s*[:：])?\s+(?:about\s+(?!it\b|that\b|this\b)|that\s+)?"
+     r"(?P<text>.+)", "forget"),
+    (r"stop remembering\s+(?:that\s+|about\s+)?(?P<text>.+)", "forget"),
+    (r"(?:remove|delete|erase|drop|wipe)\s+(?P<text>.+?)\s+from (?:your |the |my )?memory\W*$",
+     "forget"),
+    # Chinese
+    (r"(?:请|請)?(?:记住|記住|记下|記下|(?<!你)(?:记得|記得))(?!不|了吗|吗)[了来]?\s*[：:，,、]?\s*(?P<text>.+)", "remember"),
+    (r"(?:从现在(?:开始|起)|從現在(?:開始|起)|从今以后|今后|以后(?=都|请|一律|总是|始终|不要|别|必须))"
+     r"\s*[，,：:]?\s*(?P<text>.+)", "from now on"),
+    (r"(?:请|請)?把(?P<text>.+?)(?:忘掉|忘了|忘记|忘記|从记忆中删除)吧?[。.!！]?$", "forget"),
+    (r"(?:请|請)?(?:忘记|忘記|忘掉)(?!了|密码|密碼)(?:关于)?\s*[：:，,]?\s*(?P<text>.+)", "forget"),
+    (r"请忘了\s*(?P<text>.+)", "forget"),
+    # Japanese
+    (r"(?:(?:これを|次のことを|以下を)?(?:覚えて(?:おいて)?|記憶して(?:おいて)?)(?:ください|下さい|ね)?"
+     r"|メモリに保存(?:して(?:ください)?)?)\s*[：:、,。\s]\s*(?P<text>.+)", "remember"),
+    (r"(?P<text>.+?)(?:ということ)?(?:を|と|って|は)?、?(?:必ず)?(?:覚えて(?:おいて)?|おぼえて(?:おいて)?"
+     r"|記憶して(?:おいて)?)(?:ください|下さい|ね|くれ|ほしい)?[。.!！]?$", "remember"),
+    (r"(?:今後は|今後|これからは|これから)\s*、?\s*(?P<text>.+)", "from now on"),
+    (r"(?P<text>.+?)(?:のこと|について|に関して)?(?:は|を|も)?(?:忘れて|わすれて)"
+     r"(?:ください|下さい|ね|くれ|いい(?:です)?(?:よ)?)?[。.!！]?$", "forget"),
+    # German
+    (r"(?:merke? dir|merkt euch|merken sie sich|erinnere dich(?: daran)?|denke? daran|behalte im kopf)"
+     r"(?: bitte)?(?: überall| global| für alle projekte)?\s*[:,]?\s+(?:da(?:ss|ß)\s+)?(?P<text>.+)",
+     "remember"),
+    (r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\s*,?\s+(?P<text>.+)",
+     "from now on"),
+    (r"(?:vergiss|vergesst|vergessen sie)(?: bitte)?\s*[:,]?\s+(?:da(?:ss|ß)\s+)?(?P<text>.+)", "forget"),
+    # French
+    (r"(?:souviens-toi|rappelle-toi|souvenez-vous|rappelez-vous|retiens|retenez|mémorise[zr]?)"
+     r"(?: bien)?(?: partout)?\s*[:,]?\s*(?:que\s+|qu['’]|(?P<todo>de\s+|d['’]))?(?P<text>.+)", "remember"),
+    (r"(?:désormais|dorénavant|à partir de maintenant)\s*,?\s+(?P<text>.+)", "from now on"),
+    (r"oublie[zr]?\s*:?\s+(?:que\s+|qu['’])?(?P<text>.+)", "forget"),
+    # Spanish
+    (r"(?:recuerd[ae]|acuérdate|memoriza|memorice)(?: siempre)?\s*[:,]?\s+(?:(?:de\s+)?que\s+|(?P<todo>de\s+))?"
+     r"(?P<text>.+)", "remember"),
+    (r"(?:a partir de ahora|de ahora en adelante|desde ahora)\s*,?\s+(?P<text>.+)", "from now on"),
+    (r"(?:olvid[ae]|olvídate de|olvidate de|olvidar)\s*:?\s+(?:que\s+|lo de\s+|sobre\s+)?(?P<text>.+)",
+     "forget"),
+)  # fmt: skip
+_ALWAYS = (
+    r"always\s+(?:use|prefer|run|write|ask|check|test|commit|format|lint|name|explain|answer|respond"
+    r"|reply|speak|follow|read|review|document|squash|rebase|sign|pin|type|annotate)\s+\S"
+)
+
+# After "remember": what makes it a question, a story or a name.
+_NOT_REMEMBERED = (
+    r"(?:when|how|what|where|who|whom|why|which|whether|if (?:we|i|you)|me\b|us\b|the (?:last )?time|"
+    r"last (?:time|week|month|year|night)|yesterday|back when|doing|seeing|talking|reading|having|"
+    r"everything\b|the good old|was\b.*hatte|wie\b|wann\b|wo\b|quand\b|comment\b|cuando\b|cuándo\b|cómo\b|"
+    r"(?:the )?(?:password|me|device|choice)s? (?:checkbox|option|button|feature|cookie|toggle|flag)|"
+    r"(?:checkbox|button|option|cookie|token|function|method|command)s?\b|"
+    r"不(?:住|得|清)|上次|当时)(?:\W|$|(?<=[一-鿿]))"
+)
+# After "forget": idioms, the user's own memory, names of things, and the conversation itself.
+_NOT_FORGOTTEN = (
+    r"(?:it|that|this|about (?:it|that|this)|everything|all (?:of )?(?:the |your |my )?"
+    r"(?:previous|above|prior|instructions)\b.*|(?:the |your |my |any |all )?(?:previous|prior|above|last|earlier)"
+    r"\b.*|your (?:instructions|rules|training|system prompt)\b.*|what i (?:just )?(?:said|wrote|asked)|"
+    r"to\b.*|me\b.*|my (?:last|previous) \w+|you\b.*|nicht\b.*|es\b.*|das|pas\b.*|ça|cela|eso|esto|"
+    r"(?:the )?(?:gates?|bias)\b.*|passwords? .*|(?:button|link|function|method|command|feature|endpoint|api|"
+    r"page|screen|form|route|operation|verb|handler|flow)s?\b.*|"
+    r"不了.*|它|这个|那个|それ|これ|あれ|もう|全部|すべて)[\s.!,;。！]*$"
+)
+# "Forget the tests, let's fix the build": the conversation moves on, memory does not change.
+_MOVES_ON = (
+    r"\b(?:let'?s|lets|instead|for now|for the moment|just (?:do|fix|use|go|focus|make)|"
+    r"and (?:do|fix|write|start|focus|just|go|move|use|try)|"
+    r"lass uns|stattdessen|à la place|en su lugar|en lugar de)\b"
+)
+
+_TABOO = (
+    r"\bnever\b|\bdo not\b|\bdon[’']?t\b|\bavoid\b|\bmust not\b|\bmustn[’']?t\b|\bshould not\b|"
+    r"\bshouldn[’']?t\b|\bmay not\b|\bforbidden\b|\bnot to\b|\bstop \w+ing\b|\bno more\b|\bnot allowed\b|"
+    r"不要|别(?!名|的|人)|別(?!名|の|に|途)|勿|禁止|避免|不准|不许|不得|永远不|绝不|不能|不应|不可|永不|"
+    r"ないで|しない|るな(?:$|[。！])|てはいけ|ではいけ|てはなら|べきではな|べきでな|避け|わない|ません|"
+    r"\bnie(?:mals)?\b|\bvermeide|\bverboten\b|\bkeinesfalls\b|"
+    r"\bjamais\b|\bévite[rz]?\b|\binterdit|\bne pas\b|\bn[e'’] ?(?!est|sont|a\b|ont|était)\w+ (?:pas|plus)\b|"
+    r"\bnunca\b|\bjamás\b|\bevit(?:a|ar|e)\b|\bprohibid|\bno (?!es\b|está)\w+(?:es|as|ar|er|ir|amos|emos)\b"
+)
+_TABOO_GERMAN = r"\b(?:nicht|kein(?:e[nmrs]?)?)\b"
+_STATES = r"\b(?:ist|sind|war|hat|haben|gibt|heißt|läuft)\b"
+_RULE = (
+    r"\balways\b|\bmust\b|\bshould\b|\bprefer(?:red)?\b|\bhave to\b|\bhas to\b|\bneeds? to\b|\bonly use\b|"
+    r"\bwe (?:all |only |also )?(?:use|prefer|write|run|deploy|name|follow|keep|test|format|commit|call|"
+    r"squash|rebase|pin|put|review|document|target|log|ship|release)\b|"
+    r"总是|總是|始终|一定|必须|必須|务必|应该|應該|使用|我们用|請用|请用|要用|优先|一律|每次|"
+    r"必ず|常に|いつも|べき|使う|使って|優先|すること|してください|毎回|しなければ|なければな|"
+    r"\bimmer\b|\bstets\b|\bm[uü]ss(?:en)?\b|\bsoll(?:en|te|ten)?\b|\bbevorzug|\b(?:be)?nutze?n?\b|\bverwende|"
+    r"\btoujours\b|\bdoi(?:t|vent)\b|\bil faut\b|\bpréf[éè]r|\butilise[rz]?\b|\butilisons\b|\bprivilégi|"
+    r"\bsiempre\b|\bdeben?\b|\bhay que\b|\bprefier|\bpreferi|\busa(?:r|mos)?\b|\butiliza(?:r|mos)?\b"
+)
+_IMPERATIVE = (
+    r"(?:please )?(?:use|prefer|run|write|keep|add|put|ask|check|make|name|format|commit|test|document|"
+    r"follow|read|review|reply|respond|answer|explain|speak|include|start|stick|squash|rebase|sign|pin|"
+    r"call|log|wrap|update|build|deploy|install|lint|type|annotate|split|sort|order|quote|escape|validate|"
+    r"handle|return|raise|throw|close|open|set|create|place|store|treat|limit|apply|give|let|leave|bump)\b"
+    r"(?!\s+(?:is|was|are|were|has|lives?|runs)\b)"
+    r"|用|先|(?:lance|exécute|écris|réponds|mets|ajoute|garde|vérifie|teste)\b"
+    r"|(?:führe|schreib|antworte|teste|prüfe|formatiere|halte)"
+    r"|(?:ejecuta|escribe|responde|pon|añade|mantén|prueba|comprueba)\b"
+)
+
+
+def _kind(text: str, *, to_do: bool) -> str:
+    """Return "taboo", "rule" or "memory", by the word that commands first."""
+    taboo = re.search(_TABOO, text, re.IGNORECASE)
+    if taboo is None and not re.search(_STATES, text, re.IGNORECASE):
+        taboo = re.search(_TABOO_GERMAN, text, re.IGNORECASE)
+    rule = re.search(_RULE, text, re.IGNORECASE)
+    if taboo and rule and rule.start() < taboo.start() and text.isascii():
+        # "always use X, never Y" commands; "we should never" forbids.
+        between = text[rule.end() : taboo.start()]
+        return "rule" if len(between.split()) > 1 else "taboo"
+    if taboo:
+        return "taboo"
+    if rule or to_do or re.match(_IMPERATIVE, text, re.IGNORECASE):
+        return "rule"
+    return "memory"
+
+
+_GLOBAL = (
+    r"\beverywhere\b|\b(?:in|for|across|on) (?:all|every|each)(?: of)?(?: (?:my|our|the))? projects?\b|"
+    r"(?<!install )(?<!installed )(?<!package )(?<!packages )\bglobally\b|\bglobal rule\b|"
+    r"所有(?:的)?项目|所有專案|每个项目|全局(?=记|适|生效|[，,：:])|全部项目|"
+    r"(?:すべて|全て|全)の?プロジェクト|どのプロジェクトでも|"
+    r"\büberall\b|\bin (?:allen|jedem) projekte?n?\b|\bfür alle projekte\b|"
+    r"\bpartout\b|\bdans tous (?:mes|les|nos) projets\b|\bglobalement\b|"
+    r"\ben todas partes\b|\ben todos (?:mis|los|nuestros) proyectos\b|\bglobalmente\b"
+)
+
+
+def _is_global(line: str) -> bool:
+    return re.search(_GLOBAL, line, re.IGNORECASE) is not None
