@@ -43,8 +43,48 @@ KINDS = ("rule", "taboo", "memory")
 _LOG = logging.getLogger("hypatia_mem")
 # Words that say nothing about which memory is meant.
 _EMPTY_WORDS = frozenset(
-    "the a an that this about of for to in on and or my our your it its please everything all"
-    " rule rules taboo taboos memory memories der die das den dem le la les el los las 的 了".split()
+    [
+        "the",
+        "a",
+        "an",
+        "that",
+        "this",
+        "about",
+        "of",
+        "for",
+        "to",
+        "in",
+        "on",
+        "and",
+        "or",
+        "my",
+        "our",
+        "your",
+        "it",
+        "its",
+        "please",
+        "everything",
+        "all",
+        "rule",
+        "rules",
+        "taboo",
+        "taboos",
+        "memory",
+        "memories",
+        "der",
+        "die",
+        "das",
+        "den",
+        "dem",
+        "le",
+        "la",
+        "les",
+        "el",
+        "los",
+        "las",
+        "的",
+        "了",
+    ]
 )
 
 
@@ -169,9 +209,7 @@ def remember_in(
     return outcome
 
 
-def plan_forget(
-    entries: Iterable[Entry], query: str, *, ids: Sequence[str] = ()
-) -> ForgetPlan:
+def plan_forget(entries: Iterable[Entry], query: str, *, ids: Sequence[str] = ()) -> ForgetPlan:
     """Say which entries ``query`` means. Pure.
 
     An entry matches completely when every telling word of the query is in its name or text. One
@@ -222,11 +260,12 @@ def forget(
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
-        plan = plan_forget(_forgettable(store, scope), query, ids=ids)
+        plan = plan_forget(forgettable(store, scope), query, ids=ids)
     if dry_run or not plan.chosen:
         return plan
-    _leave_index(home, plan.chosen)
     with changing(home, author, now) as (_, txn):
+        leave_index(home, plan.chosen)
+        txn.set_meta("snapshot_wanted", str(txn.seq + 1))
         return forget_in(txn, plan)
 
 
@@ -270,14 +309,12 @@ def update_entry(
 
 def delete_entry(home: Path, name: str, *, author: Author, now: datetime) -> Outcome:
     """Delete an entry and the statements that name it; NotFound when there is none."""
-    _leave_index(home, (name,))
     with changing(home, author, now) as (_, txn):
+        leave_index(home, (name,))
         return txn.delete_entry(name, reason="delete")
 
 
-def create_statement(
-    home: Path, statement: Statement, *, author: Author, now: datetime
-) -> Outcome:
+def create_statement(home: Path, statement: Statement, *, author: Author, now: datetime) -> Outcome:
     """Store a triple; an existing one is left as it is."""
     from dataclasses import replace
 
@@ -301,25 +338,19 @@ def delete_statement(
 
 def forgettable(store: Store, scope: str) -> list[Entry]:
     """Return what a forget request may mean: the scope's live memories and the global ones."""
-    return _forgettable(store, scope)
+    return store.rules([scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE])
 
 
 def leave_index(home: Path, names: Sequence[str]) -> None:
-    """Take names out of the search index at once; the store's commit comes after."""
-    _leave_index(home, names)
+    """Take names out of the search index at once; the store's commit comes after.
 
-
-def _forgettable(store: Store, scope: str) -> list[Entry]:
-    return list(store.rules([scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]))
-
-
-def _leave_index(home: Path, names: Sequence[str]) -> None:
+    Called with the store's lease held, so that nobody can put them back from an older state.
+    """
     from hypatia_mem.store.search import SearchIndex
 
     try:
         SearchIndex(home).remove(names)
     except IndexUnavailable as error:
-        # No index, nothing to find in it; one that is being written follows the ledger.
         _LOG.info("index not touched before a withdrawal: %s", error.message)
 
 

@@ -8,6 +8,7 @@ would cost its replay at each open. A reader of a store that does not exist yet 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -174,6 +175,11 @@ class Store:
         )
         return [rows.entry_of(row) for row in found]
 
+    def producer_of(self, name: str) -> str:
+        """Return what produced an entry (``title``, ``compaction``, ...), ``""`` if unknown."""
+        found = self.run("SELECT producer FROM entry WHERE name = ?", [name])
+        return str(found[0]["producer"]) if found else ""
+
     def statement(self, subject: str, predicate: str, object_: str) -> Statement | None:
         """Return a triple, or None."""
         key = rows.triple_key(*(rows.clean(part) for part in (subject, predicate, object_)))
@@ -279,9 +285,7 @@ class Store:
         """Return every folder the store knows."""
         return [KnownRoot(row) for row in self.run("SELECT * FROM root ORDER BY path")]
 
-    def ledger(
-        self, *, limit: int = 100, target: str | None = None
-    ) -> list[dict[str, Any]]:
+    def ledger(self, *, limit: int = 100, target: str | None = None) -> list[dict[str, Any]]:
         """Return ledger rows, newest first; ``target`` is a name as a person writes it."""
         targets = None
         if target is not None:
@@ -380,9 +384,7 @@ def _home_made(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _connected(
-    home: Path, *, write: bool, exists: bool
-) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connected(home: Path, *, write: bool, exists: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     import duckdb
 
     connection = duckdb.connect(config=_CONFIG)
@@ -398,7 +400,8 @@ def _connected(
             connection.execute("ATTACH ':memory:' AS kb")
         connection.execute("USE kb")
         if write or not exists:
-            migrations.migrate(connection)
+            if migrations.migrate(connection):
+                _note_birth(connection)
         elif not migrations.check(connection):
             raise StoreError("the store has no tables yet", hint="Run: hypatia-mem worker drain")
         yield connection
@@ -406,6 +409,14 @@ def _connected(
             connection.execute("CHECKPOINT kb")
     finally:
         connection.close()
+
+
+def _note_birth(connection: duckdb.DuckDBPyConnection) -> None:
+    """Keep when this store came to be: sessions older than that are nobody's to read unasked."""
+    connection.execute(
+        "INSERT INTO meta SELECT 'born', ? WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'born')",
+        [str(time.time())],
+    )
 
 
 def _quoted(path: Path) -> str:

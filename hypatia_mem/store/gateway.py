@@ -130,6 +130,11 @@ class Transaction:
         self._mutations: list[dict[str, Any]] = []
         self._touched: list[dict[str, Any]] = []
 
+    @property
+    def seq(self) -> int:
+        """Return the ledger sequence reached so far."""
+        return self._seq
+
     @contextmanager
     def acting(self, author: Author) -> Iterator[None]:
         """Do the block's writes in another author's name, in the same transaction."""
@@ -248,9 +253,7 @@ class Transaction:
 
     # -- sessions and messages
 
-    def put_messages(
-        self, session_id: str, messages: Sequence[Message], scope: str
-    ) -> list[int]:
+    def put_messages(self, session_id: str, messages: Sequence[Message], scope: str) -> list[int]:
         """Store messages in this order under dense turn numbers; returns each one's turn.
 
         A message whose ``uuid`` is stored already, in whatever session, is left out (0): resumed
@@ -343,7 +346,9 @@ class Transaction:
         after = replace(before, **changes)
         if after == before:
             return Outcome("unchanged", session_id)
-        self._update_session(replace(after, updated_at=max(self.now, before.updated_at or self.now)))
+        self._update_session(
+            replace(after, updated_at=max(self.now, before.updated_at or self.now))
+        )
         self._note("update", session_id, "session", index=False)
         return Outcome("updated", session_id)
 
@@ -493,13 +498,13 @@ class Transaction:
         )
         self._db.execute(
             """
-            UPDATE entry SET content = ?, content_digest = ?, tags = ?, scopes = ?, synonyms = ?,
+            UPDATE entry SET content = ?, content_digest = ?, producer = ?, tags = ?, scopes = ?, synonyms = ?,
                 figures = ?, format = ?, kind = ?, trust = ?, pinned = ?, suppressed = ?,
                 valid_from = ?, valid_to = ?, version = version + 1, updated_at = ?
             WHERE name = ?
             """,
             [
-                after.content, rows.digest(after.content), list(after.tags), list(after.scopes),
+                after.content, rows.digest(after.content), self.author.producer, list(after.tags), list(after.scopes),
                 list(after.synonyms), list(after.figures), after.format, after.kind,
                 str(after.trust), after.pinned, after.suppressed, after.valid_from,
                 after.valid_to, self.now, before.name,

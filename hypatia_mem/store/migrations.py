@@ -218,7 +218,8 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
             for statement in statements:
                 connection.execute(statement)
             connection.execute(
-                "INSERT INTO migration VALUES (?, ?)", [name, datetime.now(UTC).replace(tzinfo=None)]
+                "INSERT INTO migration VALUES (?, ?)",
+                [name, datetime.now(UTC).replace(tzinfo=None)],
             )
             connection.execute("COMMIT")
         except BaseException:

@@ -43,13 +43,92 @@ _CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-
 _PIECE = re.compile(rf"[{_CJK}]|[^\s{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_EDGES_FRONT = "\"'`([{<*_«“‘"  # noqa: RUF001
-_EDGES_BACK = "\"'`)]}>*.,;:!?…»”’"  # noqa: RUF001
+_EDGES_FRONT = "\"'`([{<*_«“‘"
+_EDGES_BACK = "\"'`)]}>*.,;:!?…»”’"
 _STOP = frozenset(
-    "a about after all also am an and any are as at be been but by can could did do does for from"
-    " had has have he her him his how i if in into is it its just me my no not of on or our out"
-    " she should so some than that the their them then there these they this those to too up us"
-    " was we were what when where which who why will with would you your".split()
+    [
+        "a",
+        "about",
+        "after",
+        "all",
+        "also",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "been",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "he",
+        "her",
+        "him",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "just",
+        "me",
+        "my",
+        "no",
+        "not",
+        "of",
+        "on",
+        "or",
+        "our",
+        "out",
+        "she",
+        "should",
+        "so",
+        "some",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "too",
+        "up",
+        "us",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+    ]
 )
 
 
@@ -118,7 +197,7 @@ class SearchIndex:
         self.seq()
         index, schema, analyzer = self._open()
         wanted, phrases, prefix = _query_terms(text, analyzer)
-        if not wanted and not phrases or limit < 1:
+        if (not wanted and not phrases) or limit < 1:
             return []
         query = _query(schema, wanted, phrases, prefix, scopes, kinds, catalog)
         searcher = index.searcher()
@@ -244,7 +323,7 @@ def sync_index(store: Store, index: SearchIndex) -> int:
         index.clear()
         seq = 0
     looked = 0
-    while seq < target or not looked and not _has_seq(index):
+    while seq < target or (not looked and not _has_seq(index)):
         changed = store.changed_since(seq, BATCH)
         last = changed[-1][0] if len(changed) == BATCH else target
         documents, removed = collect(store, changed)

@@ -1,0 +1,527 @@
+"""From spool and transcripts to the store: each turn once, whatever dies on the way.
+
+One ``step`` reads what is new (outside the lease: reading and redacting may take long), then opens
+the store once and does everything in one transaction: sessions, messages, what prompts asked to
+remember or forget, and the cursors that say how far both sources have been read. Killed before the
+commit, nothing has happened; killed after it, nothing is read twice (I2).
+
+A record that waits for its transcript line keeps the spool's cursor in front of it. Reading records
+behind it again is harmless: what is known is not stored twice.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypatia_mem.capture import immediate, spool
+from hypatia_mem.capture.hints import may_be_request, may_hold_secret
+from hypatia_mem.errors import IndexUnavailable, StoreBusy
+from hypatia_mem.memory import curate, projects, reconcile, transcript
+from hypatia_mem.memory.compose import render_briefs
+from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel, Message, Session
+
+if TYPE_CHECKING:
+    from hypatia_mem.config import Settings
+    from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.gateway import Transaction
+
+__all__ = ["Drain", "Progress", "keep_house"]
+
+BATCH_RECORDS = 2_000
+BATCH_BYTES = 16 * 1024 * 1024
+TRANSCRIPT_BYTES = 8 * 1024 * 1024
+SURVEY_DAYS = 30
+MARKER = "hypatia-mem:internal"
+
+_LOG = logging.getLogger("hypatia_mem")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a step did: ``worked`` when anything was stored or read, ``waiting`` when a record is
+    held back for its transcript line and the worker should look again soon.
+    """
+
+    worked: bool
+    waiting: bool
+    stored: int = 0
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one session brings to a step."""
+
+    session_id: str
+    records: list[spool.Record] = field(default_factory=list)
+    transcript_path: str = ""
+    messages: tuple[Message, ...] = ()
+    open: frozenset[str] = frozenset()
+    titles: tuple[transcript.Title, ...] = ()
+    summaries: tuple[str, ...] = ()
+    facts: transcript.Facts | None = None
+    readable: bool = False
+    complete: bool = True  # the transcript has been read to its end
+    checkpoint: int = 0
+    read_to: int = 0
+    segments: dict[int, str] = field(default_factory=dict)  # id(record) -> its segment
+
+
+@dataclass(slots=True)
+class _Tail:
+    """How far a transcript has been read in this process."""
+
+    read_to: int
+    carry: transcript.Carry | None = None
+
+
+class Drain:
+    """The worker's drain. Keeps nothing that a restart could miss."""
+
+    def __init__(
+        self,
+        home: Path,
+        settings: Settings,
+        *,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Bind to a home; nothing is opened yet."""
+        self.home = home
+        self.settings = settings
+        self._clock_ns = clock_ns
+        self._cursors: dict[str, int] | None = None
+        self._waiting: dict[str, str] = {}  # session -> its transcript, looked at again each step
+        self._tails: dict[str, _Tail] = {}
+        self._sizes: dict[str, int] = {}
+        self._derived = False  # index and briefs were brought up to date by this process
+
+    def has_work(self) -> bool:
+        """Tell whether the spool has grown since it was last read; opens no store."""
+        return any(
+            self._sizes.get(segment.id) != segment.size
+            for segment in spool.segments(str(self.home))
+        )
+
+    def step(self, *, final: bool = False) -> Progress:
+        """Read what is new and store it. ``final``: nobody will look again, wait for nothing.
+
+        Raises what the store raises; nothing is lost then, the same is read again.
+        """
+        from hypatia_mem.store.connection import open_store
+
+        survey: list[tuple[str, str]] = []
+        if self._cursors is None:
+            with open_store(self.home, write=False) as store:
+                self._cursors = dict(store.cursors())
+                survey = self._survey(store)
+        batch, ends, more = self._read_spool()
+        work = self._gather(batch, survey, final=final)
+        if not work and not ends:
+            if not self._derived:
+                self._derive(None)
+                return Progress(worked=True, waiting=bool(self._waiting))
+            return Progress(worked=False, waiting=bool(self._waiting))
+        with open_store(self.home, write=True) as store:
+            stored, touched = self._store(store, work, ends, final=final)
+        if touched or not self._derived:
+            self._derive(touched if self._derived else None)
+        return Progress(worked=more or stored > 0, waiting=bool(self._waiting), stored=stored)
+
+    # -- reading, outside the lease
+
+    def _read_spool(self) -> tuple[dict[str, _Work], dict[str, int], bool]:
+        """Return new records by session, how far each segment was read, and whether more is there.
+
+        A segment of a waiting session is read again from its cursor.
+        """
+        cursors = self._cursors or {}
+        batch: dict[str, _Work] = {}
+        ends: dict[str, int] = {}
+        count = 0
+        size = 0
+        for segment in spool.segments(str(self.home)):
+            start = cursors.get(segment.id, 0)
+            again = segment.session in self._waiting
+            if segment.size <= start or (not again and self._sizes.get(segment.id) == segment.size):
+                continue
+            if count >= BATCH_RECORDS or size >= BATCH_BYTES:
+                return batch, ends, True
+            end = start
+            for item in spool.iter_records(segment.path, start):
+                end = item.end
+                if isinstance(item, spool.Damage):
+                    spool.quarantine(str(self.home), item)
+                    _LOG.warning(
+                        "a damaged record of %d bytes was set aside", item.end - item.offset
+                    )
+                    continue
+                one = batch.setdefault(segment.session, _Work(segment.session))
+                one.records.append(item)
+                one.segments[id(item)] = segment.id
+                count += 1
+                size += item.end - item.offset
+                if count >= BATCH_RECORDS or size >= BATCH_BYTES:
+                    break
+            else:
+                self._sizes[segment.id] = segment.size
+            ends[segment.id] = end
+        return batch, ends, False
+
+    def _survey(self, store: Store) -> list[tuple[str, str]]:
+        """Return (session, transcript) of sessions whose transcripts grew without a hook's word.
+
+        Done once per process: a session whose client was killed, or whose hooks could not write,
+        is completed from its transcript by the next worker that runs for whatever reason. So is
+        one that no hook ever told of, if its transcript lies beside a known one and is younger
+        than the store.
+        """
+        now = self._now()
+        since = now - timedelta(days=SURVEY_DAYS)
+        cursors = self._cursors or {}
+        found: dict[str, str] = {}
+        folders: set[Path] = set()
+        for session, _ in store.sessions(limit=500, include_archived=True):
+            if not session.transcript_path or (session.updated_at or now) < since:
+                continue
+            folders.add(Path(session.transcript_path).parent)
+            if _size(session.transcript_path) > cursors.get(_size_key(session.transcript_path), 0):
+                found[session.id] = session.transcript_path
+        born = store.meta("born")
+        for folder in folders if born else ():
+            for path in _younger(folder, float(born)):
+                if _size_key(str(path)) not in cursors and spool.session_name(path.stem):
+                    found.setdefault(path.stem, str(path))
+        return list(found.items())
+
+    def _gather(
+        self, batch: dict[str, _Work], survey: Iterable[tuple[str, str]], *, final: bool
+    ) -> list[_Work]:
+        """Put together, per session and in order of their first record, all that is new."""
+        work = dict(sorted(batch.items(), key=lambda pair: pair[1].records[0].at_ns))
+        for one in work.values():
+            paths_said = [path for record in one.records if (path := _path_of(record))]
+            one.transcript_path = paths_said[-1] if paths_said else ""
+        for session_id, path in [*survey, *self._waiting.items()]:
+            one = work.setdefault(session_id, _Work(session_id))
+            one.transcript_path = one.transcript_path or path
+        for one in work.values():
+            self._read_transcript(one, final=final)
+        return [one for one in work.values() if one.records or one.readable]
+
+    def _read_transcript(self, one: _Work, *, final: bool) -> None:
+        if not one.transcript_path:
+            return
+        key = _cursor_key(one.transcript_path)
+        tail = self._tails.get(key)
+        if tail is None:
+            tail = self._tails[key] = _Tail((self._cursors or {}).get(key, 0))
+        try:
+            lines = transcript.read_lines(one.transcript_path, tail.read_to, TRANSCRIPT_BYTES)
+        except OSError:
+            return
+        one.readable = True
+        one.complete = lines.next_offset >= _size(one.transcript_path) or not lines.lines
+        folded = transcript.fold(
+            lines.lines,
+            None if lines.restarted else tail.carry,
+            end=lines.next_offset,
+            redact=_redact,
+            flush=final and one.complete,
+        )
+        if _is_own(folded.messages):
+            one.messages, one.open = (), frozenset()
+        else:
+            one.messages, one.open = folded.messages, folded.open
+            one.titles, one.summaries = folded.titles, folded.summaries
+        one.facts, one.checkpoint, one.read_to = folded.facts, folded.checkpoint, lines.next_offset
+        tail.read_to, tail.carry = lines.next_offset, folded.carry
+        if lines.bad:
+            _LOG.info("%d unreadable lines of a transcript were passed over", lines.bad)
+
+    # -- storing, behind the lease
+
+    def _store(
+        self, store: Store, work: list[_Work], ends: dict[str, int], *, final: bool
+    ) -> tuple[int, set[str]]:
+        """Store one batch in one transaction; only when it is committed do its cursors hold here.
+
+        Returns how many messages are new and which scopes have changed.
+        """
+        cursors = dict(ends)
+        waiting: dict[str, str] = {}
+        touched: set[str] = set()
+        stored = 0
+        with store.transaction(Author(Channel.HOOK), now=self._now()) as txn:
+            for one in work:
+                plan = self._plan(store, one, final=final)
+                if plan.waiting or plan.unfinished:
+                    waiting[one.session_id] = one.transcript_path
+                _hold_back(cursors, plan.waiting, one)
+                count = self._store_session(store, txn, one, plan, touched)
+                stored += count
+                if one.readable and not plan.unfinished:
+                    cursors[_cursor_key(one.transcript_path)] = one.checkpoint
+                    cursors[_size_key(one.transcript_path)] = one.read_to
+            known = self._cursors or {}
+            txn.set_cursors({key: at for key, at in cursors.items() if known.get(key) != at})
+        known.update(cursors)
+        self._cursors = known
+        self._waiting = {
+            **{k: v for k, v in self._waiting.items() if k not in {w.session_id for w in work}},
+            **waiting,
+        }
+        return stored, touched
+
+    def _plan(self, store: Store, one: _Work, *, final: bool) -> reconcile.Plan:
+        messages = [replace(message, session_id=one.session_id) for message in one.messages]
+        return reconcile.plan(
+            one.session_id,
+            known=store.known_messages(one.session_id),
+            elsewhere=store.known_uuids(message.uuid for message in messages),
+            messages=messages,
+            growing=one.open,
+            records=one.records,
+            now_ns=self._clock_ns(),
+            final=final,
+            complete=one.complete,
+            redact=_redact,
+        )
+
+    def _store_session(
+        self,
+        store: Store,
+        txn: Transaction,
+        one: _Work,
+        plan: reconcile.Plan,
+        touched: set[str],
+    ) -> int:
+        """Store what a plan says about a session; returns the number of new messages."""
+        before = store.session(one.session_id)
+        if before is None and not plan.store:
+            return 0  # a start without a turn, or an end of something that never began
+        scope = before.project if before is not None else self._claim(store, txn, one)
+        if scope in {project.scope for project in store.projects() if project.excluded}:
+            return 0
+        outcome = txn.put_session(_session(one, plan, scope, self._titles(one)))
+        turns = txn.put_messages(one.session_id, plan.store, scope)
+        for amendment in plan.amend:
+            txn.amend_message(one.session_id, amendment.turn, **amendment.changes)
+        self._store_summary(store, txn, one, scope)
+        for message, turn in zip(plan.store, turns, strict=True):
+            if turn and message.role == "user":
+                self._obey(store, txn, message, turn, scope, typed=message.uuid in plan.typed)
+        if plan.store or plan.amend or outcome.verb != "unchanged":
+            touched.add(scope)
+        return sum(1 for turn in turns if turn)
+
+    def _claim(self, store: Store, txn: Transaction, one: _Work) -> str:
+        folders = [record.dir for record in one.records if record.dir]
+        if one.facts is not None and one.facts.cwd:
+            folders.append(one.facts.cwd)
+        folders += [str(r.event["cwd"]) for r in one.records if isinstance(r.event.get("cwd"), str)]
+        return projects.claim(store, txn, folders[0] if folders else str(Path.home()))
+
+    def _titles(self, one: _Work) -> str:
+        """Return the latest title; one that a person gave beats one the client made up."""
+        custom = [title.text for title in one.titles if title.custom]
+        made = [title.text for title in one.titles if not title.custom]
+        return (custom or made or [""])[-1]
+
+    def _store_summary(self, store: Store, txn: Transaction, one: _Work, scope: str) -> None:
+        """Keep a real summary of the session, never a made-up one: compaction's beats a title."""
+        title = self._titles(one)
+        if one.summaries:
+            txn.put_summary(one.session_id, one.summaries[-1], "compaction", scope)
+        elif title and store.producer_of(f"session-{one.session_id}") in ("", "title"):
+            txn.put_summary(one.session_id, title, "title", scope)
+
+    def _obey(
+        self,
+        store: Store,
+        txn: Transaction,
+        message: Message,
+        turn: int,
+        scope: str,
+        *,
+        typed: bool,
+    ) -> None:
+        """Do what a prompt asks to remember or to forget, in the transaction that stores it."""
+        if not may_be_request(message.text.encode("utf-8", "replace")):
+            return
+        request = immediate.parse(message.text)
+        if request is None:
+            return
+        channel = Channel.HOOK_PROMPT if typed else Channel.TRANSCRIPT
+        author = Author(channel, session_id=message.session_id, turn=turn)
+        with txn.acting(author):
+            if request.verb == "remember":
+                scopes = (GLOBAL_SCOPE,) if request.is_global else (scope,)
+                curate.remember_in(
+                    txn, request.text, kind=request.kind, scopes=scopes, author=author
+                )
+                return
+            plan = curate.plan_forget(curate.forgettable(store, scope), request.text)
+            if plan.chosen:
+                curate.leave_index(self.home, plan.chosen)
+                curate.forget_in(txn, plan)
+
+    def _derive(self, scopes: set[str] | None) -> None:
+        """Bring index and briefs to what the store says; both can wait, so nothing is raised."""
+        from hypatia_mem.store.connection import open_store
+        from hypatia_mem.store.search import SearchIndex, sync_index
+
+        try:
+            with open_store(self.home, write=False) as store:
+                render_briefs(store, self.home, scopes=scopes, limit=self.settings.brief_max_units)
+                sync_index(store, SearchIndex(self.home))
+        except (IndexUnavailable, StoreBusy, OSError) as error:
+            _LOG.info("index or briefs follow later (%s)", type(error).__name__)
+            return
+        self._derived = True
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock_ns() / 1e9, UTC).replace(tzinfo=None)
+
+
+def keep_house(home: Path, settings: Settings, *, now: datetime, beat: Callable[[], None]) -> None:
+    """Make a snapshot when one is due, then drop spool segments that it holds and nobody needs.
+
+    ``beat`` is called between steps, so that a long one is not taken for a hung worker.
+    """
+    from hypatia_mem.store import snapshot
+    from hypatia_mem.store.connection import open_store
+
+    newest = snapshot.newest_verified(home)
+    with open_store(home, write=False) as store:
+        seq, wanted = store.ledger_seq(), store.meta("snapshot_wanted")
+    due = newest is None or now - newest.made_at >= timedelta(hours=settings.snapshot_every_hours)
+    asked = newest is not None and wanted.isdigit() and int(wanted) > newest.seq
+    if seq and (newest is None or newest.seq != seq) and (due or asked):
+        newest = snapshot.make_snapshot(home)
+        beat()
+    if newest is None:
+        return
+    before = (now - timedelta(days=settings.spool_keep_days)).timestamp()
+    gone: list[str] = []
+    for segment in spool.segments(str(home)):
+        held = newest.cursors.get(segment.id, 0) >= segment.size
+        if held and Path(segment.path).stat().st_mtime < before and spool.remove_segment(segment):
+            gone.append(segment.id)
+    if gone:
+        author = Author(Channel.WORKER)
+        with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
+            txn.delete_cursors(gone)
+        _LOG.info("%d spool segments that a verified snapshot holds were removed", len(gone))
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def _session(one: _Work, plan: reconcile.Plan, scope: str, title: str) -> Session:
+    facts = one.facts or transcript.Facts()
+    ends = [r for r in one.records if r.event.get("hook_event_name") == "SessionEnd"]
+    times = [_at(record) for record in one.records] + [message.at for message in plan.store]
+    client = next((r.client for r in one.records if r.client), "")
+    return Session(
+        id=one.session_id,
+        project=scope,
+        title=title,
+        user=_user(),
+        agent="claude-code",
+        client=client or (f"claude-code {facts.version}" if facts.version else ""),
+        cwd=next((r.dir for r in one.records if r.dir), "") or facts.cwd,
+        git_branch=facts.git_branch,
+        transcript_path=one.transcript_path,
+        forked_from=plan.forked_from or facts.forked_from,
+        started_at=min((t for t in [*times, facts.started_at] if t), default=None),
+        updated_at=max((t for t in [*times, facts.updated_at] if t), default=None),
+        ended_at=_at(ends[-1]) if ends else None,
+        end_reason=str(ends[-1].event.get("reason") or "") if ends else "",
+    )
+
+
+def _hold_back(cursors: dict[str, int], waiting: Iterable[spool.Record], one: _Work) -> None:
+    """Keep each segment's cursor in front of its first record that waits."""
+    segments = one.segments
+    for record in waiting:
+        key = segments[id(record)]
+        cursors[key] = min(cursors.get(key, record.offset), record.offset)
+
+
+def _redact(text: str) -> str:
+    """Redact a text of the transcript by the same rules as the hook; most have nothing to redact."""
+    if not may_hold_secret(text.encode("utf-8", "replace")):
+        return text
+    from hypatia_mem.capture.redact import redact_text
+
+    return redact_text(text)
+
+
+def _at(record: spool.Record) -> datetime:
+    return datetime.fromtimestamp(record.at_ns / 1e9, UTC).replace(tzinfo=None)
+
+
+def _path_of(record: spool.Record) -> str:
+    path = record.event.get("transcript_path")
+    return path if isinstance(path, str) else ""
+
+
+def _cursor_key(path: str) -> str:
+    return "t:" + hashlib.sha256(path.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _size_key(path: str) -> str:
+    """The cursor that says how large a transcript was when it was last read to its end."""
+    return "s" + _cursor_key(path)
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def _younger(folder: Path, born: float) -> list[Path]:
+    """Return transcripts of a folder that came to be after ``born`` (Unix seconds)."""
+    try:
+        found = [path for path in folder.glob("*.jsonl") if path.stat().st_mtime > born]
+    except OSError:
+        return []
+    return [path for path in found if _first_time(path) > born]
+
+
+def _first_time(path: Path) -> float:
+    """Return when the first dated line of a transcript was written, 0 when nothing says so."""
+    try:
+        lines = transcript.read_lines(path, 0, 64 * 1024).lines
+    except OSError:
+        return 0.0
+    for _, line in lines:
+        stamp = line.get("timestamp")
+        if isinstance(stamp, str):
+            try:
+                return datetime.fromisoformat(stamp).timestamp()
+            except ValueError:
+                continue
+    return 0.0
+
+
+def _is_own(messages: Iterable[Message]) -> bool:
+    """Tell whether a session is one of our own: its first prompt carries the marker (I6)."""
+    first = next((message for message in messages if message.role == "user"), None)
+    return first is not None and MARKER in first.text
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return ""

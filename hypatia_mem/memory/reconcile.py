@@ -1,0 +1,658 @@
+"""Hook records against the transcript: which messages are new, which are known, which must wait.
+
+The transcript is the witness: what it shows is stored under its line's id, in its order. A hook
+record is matched to a message the transcript shows, or showed before; one that finds none waits a
+grace for its line (the client writes within a tenth of a second) and then becomes a message of its
+own, under an id made of the record itself, so that reading the record again changes nothing. When
+the line turns up after all, the stored message is bound to it instead of a second one being added.
+
+A record and a message are the same when role and text are, and the prompt's id, or else the time.
+Text alone proves nothing: people type "ok" all day. The id alone proves little: a prompt typed
+while the model works comes with the running prompt's id (2.1.332), and a ``!`` command's answer
+with the one before it (2.1.197). Matching is one to one, exact pairs first, so that a looser rule
+never takes what an exact one would have. All of this is pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hypatia_mem.memory.transcript import BLANK, clean
+from hypatia_mem.model import Message
+
+if TYPE_CHECKING:
+    from hypatia_mem.capture.spool import Record
+
+__all__ = ["Amendment", "Known", "Plan", "Said", "digest", "plan", "said"]
+
+GRACE_NS = 3_000_000_000
+QUEUED_GRACE_NS = 60_000_000_000  # a prompt typed mid-turn gets its line when the turn takes it in
+SAME_INSTANT = timedelta(seconds=2)
+CLOSE = timedelta(seconds=1)
+NEAR = timedelta(seconds=30)
+FAR = timedelta(minutes=10)
+NOTIFICATION = "<task-notification>"
+HOOK = "hook:"
+HOOK_ONLY = "hook-only"
+PARTIAL = "partial"
+IMAGE = "[image]"
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  naive UTC, as everywhere in the program
+_ROLES = {"UserPromptSubmit": ("user", "prompt"), "Stop": ("assistant", "last_assistant_message")}
+
+Redact = Callable[[str], str]
+
+
+class Known(Protocol):
+    """What identifies a message that is stored already.
+
+    ``text_digest`` is ``digest`` of the stored text, which is redacted.
+    """
+
+    turn: int
+    role: str
+    uuid: str
+    prompt_id: str
+    response_id: str
+    text_digest: str
+    at: datetime
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A hook record that carries somebody's words; ``text`` is redacted."""
+
+    record: Record
+    role: str
+    text: str
+    prompt_id: str
+    at: datetime
+
+    @property
+    def uuid(self) -> str:
+        """Return the id of the message this record makes if no line ever shows it."""
+        data = f"{self.record.at_ns}\x1f{self.role}\x1f{self.text}".encode("utf-8", "replace")
+        return f"{HOOK}{self.prompt_id}:{self.role}:{hashlib.sha256(data).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """A change to a stored message: fields of ``Message`` by name."""
+
+    turn: int
+    changes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do about one session.
+
+    ``store`` in order; ``waiting`` are the records that must be read again, not before
+    ``again_at_ns``; ``unfinished`` tells that a message of the transcript was held back because
+    it may still grow (it comes again with the next fold); ``typed`` are the ids of messages that
+    a hook saw, so that their words are a person's own; ``forked_from`` is the session whose lines
+    the transcript repeats. Every record not in ``waiting`` is dealt with.
+    """
+
+    store: tuple[Message, ...] = ()
+    amend: tuple[Amendment, ...] = ()
+    waiting: tuple[Record, ...] = ()
+    unfinished: bool = False
+    forked_from: str = ""
+    typed: frozenset[str] = frozenset()
+    again_at_ns: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    """A message, stored or about to be, that a record may be about."""
+
+    role: str
+    uuid: str
+    prompt_id: str
+    digest: str
+    at: datetime
+    flags: frozenset[str]
+    turn: int = 0  # 0: about to be stored
+    claimed: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Tell whether the transcript shows it."""
+        return not self.uuid.startswith(HOOK)
+
+
+@dataclass(slots=True, eq=False)
+class _Word:
+    """What looks for its message: a record's words, or a message only a hook has seen."""
+
+    role: str
+    uuid: str
+    prompt_id: str
+    digest: str
+    at: datetime
+    slash: bool = False  # begins with a slash; for a stored message nobody knows, so True
+    said: Said | None = None  # None: a stored message
+    slot: _Slot | None = None
+    repeat: bool = False
+
+    def twin(self, other: _Word | _Slot) -> bool:
+        """Tell whether two carry the same words of the same prompt."""
+        return (self.role, self.prompt_id, self.digest) == (
+            other.role,
+            other.prompt_id,
+            other.digest,
+        )
+
+
+def digest(text: str) -> str:
+    """Return what the store keeps as a message's ``text_digest``."""
+    stored = clean(text.replace("\0", "\u2400"))
+    return hashlib.sha256(stored.encode("utf-8", "replace")).hexdigest()
+
+
+def said(record: Record, redact: Redact | None = None) -> Said | None:
+    """Return the words of a record, None when it carries none that count.
+
+    A finished background task submits its notification as a prompt, and no field says so.
+    """
+    role, key = _ROLES.get(str(record.event.get("hook_event_name")), ("", ""))
+    text = record.event.get(key) if key else None
+    if not role or not isinstance(text, str):
+        return None
+    if role == "user" and not text and record.redacted < 2:
+        text = IMAGE  # the hook sees the text blocks only: none came with the picture
+    if not text.strip() or (role == "user" and text.lstrip().startswith(NOTIFICATION)):
+        return None
+    text = redact(clean(text)) if redact else clean(text)
+    if role == "assistant":
+        text = text.strip(BLANK)
+    return Said(record, role, text, _prompt_id(record), _at(record))
+
+
+def plan(  # noqa: PLR0913  each is one fact, and all but the first go by name
+    session_id: str,
+    *,
+    known: Sequence[Known],
+    elsewhere: Mapping[str, tuple[str, int]],
+    messages: Sequence[Message],
+    growing: Collection[str],
+    records: Iterable[Record],
+    now_ns: int,
+    final: bool = False,
+    grace_ns: int = GRACE_NS,
+    complete: bool = True,
+    redact: Redact | None = None,
+) -> Plan:
+    """Decide about one session.
+
+    ``known``: its stored messages. ``elsewhere``: (session, turn) of those transcript ids that are
+    stored under any session. ``messages``, ``growing``: what its transcript shows and which of
+    that may still grow. ``records``: its hook records, those that waited and the new ones.
+    ``now_ns``: Unix nanoseconds. ``final``: nothing more will come, so nothing waits.
+    ``complete``: the transcript has been read to its end; while it has not, no record is taken for
+    one that no line will show. ``redact`` is what ``fold`` was given:
+    the two texts are only alike after it.
+    """
+    return _Planner(session_id, known, records, now_ns, grace_ns, redact).plan(
+        messages, elsewhere, growing, final=final, complete=complete
+    )
+
+
+class _Planner:
+    """One session's decisions, in the order in which they depend on each other."""
+
+    def __init__(
+        self,
+        session_id: str,
+        known: Sequence[Known],
+        records: Iterable[Record],
+        now_ns: int,
+        grace_ns: int,
+        redact: Redact | None,
+    ) -> None:
+        self.session_id = session_id
+        self.now_ns = now_ns
+        self.grace_ns = grace_ns
+        self.records = sorted(records, key=lambda record: record.at_ns)
+        self.own = {one.uuid: one for one in known}
+        self.slots = [_known_slot(one) for one in known]
+        self.names = {slot.uuid: slot for slot in self.slots}
+        self.words = [
+            _word(one) for record in self.records if (one := said(record, redact)) is not None
+        ]
+        self.amend: list[Amendment] = []
+        self.forked_from = ""
+
+    def plan(
+        self,
+        messages: Sequence[Message],
+        elsewhere: Mapping[str, tuple[str, int]],
+        growing: Collection[str],
+        *,
+        final: bool,
+        complete: bool,
+    ) -> Plan:
+        """Match, hold back what may change, and put the rest in order."""
+        shown = list(self._of_session(messages, elsewhere))
+        fresh = self._bind([one for one in shown if one.uuid not in self.own])
+        self.slots += [_fresh_slot(one) for one in fresh]
+        self._match()
+        settled_ns = self._settled_ns() if complete else 0
+        ended = self._ended(complete=complete)
+        finished = self._finished(shown, ended=ended)
+        self._follow(shown, finished, growing, ended=ended or final)
+        stored, held = self._hold(fresh, growing, finished, ended=ended or final)
+        alone, waiting, again_at = self._alone(settled_ns, held, final=final, complete=complete)
+        if held:
+            again_at = _earliest(again_at, _ns(held[0]) + 2 * self.grace_ns)
+        return Plan(
+            store=_merged([_without_partial(one, finished) for one in stored], alone),
+            amend=tuple(self.amend),
+            waiting=waiting,
+            unfinished=bool(held),
+            forked_from=self.forked_from,
+            typed=self._typed(alone),
+            again_at_ns=again_at,
+        )
+
+    # -- the transcript's side
+
+    def _of_session(
+        self, messages: Sequence[Message], elsewhere: Mapping[str, tuple[str, int]]
+    ) -> Iterator[Message]:
+        """Pass over lines that a fork repeats from the session it came from."""
+        for message in messages:
+            place = elsewhere.get(message.uuid)
+            if place is not None and place[0] != self.session_id:
+                self.forked_from = self.forked_from or place[0]
+            else:
+                yield message
+
+    def _bind(self, fresh: Sequence[Message]) -> list[Message]:
+        """Bind what was stored from hooks to the lines that show it; return the other lines."""
+        stored = [one for one in self.slots if not one.shown]
+        if not stored or not fresh:
+            return list(fresh)
+        words = [
+            _Word(one.role, one.uuid, one.prompt_id, one.digest, one.at, slash=True)
+            for one in stored
+        ]
+        places = [_fresh_slot(message) for message in fresh]
+        _pair(words, places, taken=self.words)
+        bound: set[str] = set()
+        for slot, word in zip(stored, words, strict=True):
+            if word.slot is None:
+                continue
+            message = fresh[places.index(word.slot)]
+            bound.add(message.uuid)
+            self.amend.append(_bound(slot, message))
+            # From here on it is the transcript's message; ``names`` keeps the hook's name for it.
+            self.own[message.uuid] = self.own[slot.uuid]
+            slot.uuid = message.uuid
+            slot.prompt_id = message.prompt_id or slot.prompt_id
+            slot.digest = word.slot.digest
+            slot.flags = word.slot.flags
+        return [message for message in fresh if message.uuid not in bound]
+
+    def _finished(self, shown: Sequence[Message], *, ended: bool) -> frozenset[str]:
+        """Return the ids of messages that a Stop, or the session's end, says are whole.
+
+        The Stop of a turn finishes what the turn said up to the message it quotes.
+        """
+        if ended:
+            return frozenset(one.uuid for one in shown)
+        quoted = {
+            word.slot.uuid
+            for word in self.words
+            if word.role == "assistant" and word.slot is not None
+        }
+        last: dict[str, int] = {}
+        for number, message in enumerate(shown):
+            if message.uuid in quoted:
+                last[message.prompt_id] = number
+        return frozenset(
+            message.uuid
+            for number, message in enumerate(shown)
+            if number <= last.get(message.prompt_id, -1)
+        )
+
+    def _follow(
+        self,
+        shown: Sequence[Message],
+        finished: Collection[str],
+        growing: Collection[str],
+        *,
+        ended: bool,
+    ) -> None:
+        """Follow stored messages whose text, flags or parts went on after they were stored."""
+        done = {one.turn for one in self.amend}
+        for message in shown:
+            stored = self.own.get(message.uuid)
+            if stored is None or stored.turn in done:
+                continue
+            if message.uuid in growing and message.uuid not in finished and not ended:
+                continue  # a restart may see half of it
+            now = set(_without_partial(message, finished).flags)
+            before = set(stored.flags)
+            if PARTIAL not in before:
+                now.discard(PARTIAL)
+            flags = now | (before - {HOOK_ONLY, PARTIAL})
+            if flags != before or stored.text_digest != digest(message.text):
+                changes = {
+                    "text": message.text,
+                    "parts": message.parts,
+                    "tokens": message.tokens,
+                    "flags": tuple(sorted(flags)),
+                }
+                self.amend.append(Amendment(stored.turn, changes))
+
+    def _hold(
+        self,
+        fresh: Sequence[Message],
+        growing: Collection[str],
+        finished: Collection[str],
+        *,
+        ended: bool,
+    ) -> tuple[list[Message], list[Message]]:
+        """Return what can be stored, and what cannot: a message that may still grow.
+
+        What comes behind that one is held too, for the order's sake.
+        """
+        for number, message in enumerate(fresh):
+            if message.uuid not in growing or message.uuid in finished or ended:
+                continue
+            if self._young(_ns(message), 2 * self.grace_ns):
+                return list(fresh[:number]), list(fresh[number:])
+        return list(fresh), []
+
+    # -- the hooks' side
+
+    def _match(self) -> None:
+        """Give each record its message, and tell records that say the same thing again."""
+        earlier: list[_Word] = []
+        for word in self.words:
+            word.repeat = any(_repeats(word, other) for other in earlier)
+            earlier.append(word)
+            slot = self.names.get(word.uuid)
+            if slot is not None:  # the same record, read again
+                word.slot = slot
+                slot.claimed = True
+        _pair([word for word in self.words if not word.repeat], self.slots, taken=())
+        for word in self.words:
+            if word.slot is None and not word.repeat:
+                word.repeat = any(_repeats(word, slot) for slot in self.slots)
+
+    def _alone(
+        self, settled_ns: int, held: Sequence[Message], *, final: bool, complete: bool
+    ) -> tuple[list[Message], tuple[Record, ...], int | None]:
+        """Make messages of the records no line will show; return them and who waits until when."""
+        alone: list[Message] = []
+        waiting: list[Record] = []
+        again_at: int | None = None
+        for record in self.records:
+            if final or not _is_mute(record) or record.at_ns <= settled_ns:
+                continue
+            if self._young(record.at_ns, self.grace_ns) and not self._speaks(record):
+                waiting.append(record)
+                again_at = _earliest(again_at, record.at_ns + self.grace_ns)
+        unstored = {message.uuid for message in held}
+        for word in self.words:
+            if word.said is None or word.repeat:
+                continue
+            record = word.said.record
+            if word.slot is not None:
+                if word.slot.uuid in unstored:
+                    waiting.append(record)
+                continue
+            patience = self._patience(word)
+            behind = not complete or (bool(held) and held[0].at <= word.at)
+            settled = final or record.at_ns <= settled_ns
+            if settled or not (behind or self._young(record.at_ns, patience)):
+                alone.append(_message(word.said, self.session_id))
+            else:
+                waiting.append(record)
+                again_at = _earliest(again_at, record.at_ns + patience)
+        return alone, tuple(waiting), again_at
+
+    def _patience(self, word: _Word) -> int:
+        """Return how many nanoseconds a record may wait for its line, from its own time on."""
+        if self._overtaken(word):
+            return 0
+        if word.role != "user" or not word.prompt_id or not self._is_queued(word):
+            return self.grace_ns
+        gaps = [at - word.said.record.at_ns for at in self._stops(word.prompt_id) if word.said]
+        return min([QUEUED_GRACE_NS, *(gap + self.grace_ns for gap in gaps if gap > 0)])
+
+    def _is_queued(self, word: _Word) -> bool:
+        """Tell whether the prompt came while the turn of its own id was still running."""
+        prompts: list[_Slot | _Word] = [one for one in self.slots if one.role == "user"]
+        prompts += [one for one in self.words if one.role == "user" and one is not word]
+        if not any(o.prompt_id == word.prompt_id and o.at < word.at for o in prompts):
+            return False
+        return not any(at <= _ns(word.at) for at in self._stops(word.prompt_id))
+
+    def _stops(self, prompt_id: str) -> list[int]:
+        """Return when the turns of a prompt ended, in Unix nanoseconds."""
+        return [
+            record.at_ns
+            for record in self.records
+            if record.event.get("hook_event_name") == "Stop" and _prompt_id(record) == prompt_id
+        ]
+
+    def _overtaken(self, word: _Word) -> bool:
+        """Tell whether the transcript shows a later prompt: lines come in order, so none will."""
+        return any(
+            slot.role == "user"
+            and slot.shown
+            and "queued" not in slot.flags
+            and slot.prompt_id != word.prompt_id
+            and slot.at > word.at + CLOSE
+            for slot in self.slots
+        ) and not (word.role == "user" and self._is_queued(word))
+
+    def _speaks(self, record: Record) -> bool:
+        """Tell whether the transcript already shows the message of a record without text."""
+        role = _ROLES[str(record.event.get("hook_event_name"))][0]
+        return any(
+            slot.role == role
+            and slot.shown
+            and slot.prompt_id == _prompt_id(record)
+            and abs(slot.at - _at(record)) <= SAME_INSTANT
+            for slot in self.slots
+        )
+
+    def _settled_ns(self) -> int:
+        """Return the time up to which the transcript holds all it will ever hold.
+
+        A client that ends, and one that starts anew, has written everything it had to write.
+        """
+        return max(
+            (
+                record.at_ns
+                for record in self.records
+                if record.event.get("hook_event_name") == "SessionEnd"
+                or (
+                    record.event.get("hook_event_name") == "SessionStart"
+                    and record.event.get("source") in ("startup", "resume")
+                )
+            ),
+            default=0,
+        )
+
+    def _ended(self, *, complete: bool) -> bool:
+        last = self.records[-1].event.get("hook_event_name") if self.records else ""
+        return complete and last == "SessionEnd"
+
+    def _young(self, at_ns: int, patience_ns: int) -> bool:
+        """Tell whether something is recent; what lies in the future is a clock that jumped."""
+        return -patience_ns <= self.now_ns - at_ns < patience_ns
+
+    def _typed(self, alone: Sequence[Message]) -> frozenset[str]:
+        seen = {word.slot.uuid for word in self.words if word.slot is not None}
+        return frozenset(seen | {one.uuid for one in alone})
+
+
+# ---------------------------------------------------------------- matching
+
+
+def _pair(words: Sequence[_Word], slots: Sequence[_Slot], *, taken: Sequence[_Word]) -> None:
+    """Pair words and messages one to one, exact pairs first.
+
+    ``taken`` are other words with a claim of their own on some of the messages.
+    """
+    rules = (_exact, _displaced, _rewritten)
+    for rule in rules:
+        for word in words:
+            if word.slot is not None:
+                continue
+            rivals = [one for one in (*words, *taken) if one is not word and one.slot is None]
+            fits = [
+                slot
+                for slot in slots
+                if not slot.claimed and slot.role == word.role and rule(word, slot, rivals)
+            ]
+            if fits:
+                word.slot = min(fits, key=lambda slot: abs(slot.at - word.at))
+                word.slot.claimed = True
+
+
+def _exact(word: _Word, slot: _Slot, _rivals: Sequence[_Word]) -> bool:
+    """Same prompt, same text. A prompt's line is never older than its hook."""
+    if not word.prompt_id or not word.twin(slot):
+        return False
+    return word.role == "assistant" or slot.at >= word.at - SAME_INSTANT
+
+
+def _displaced(word: _Word, slot: _Slot, rivals: Sequence[_Word]) -> bool:
+    """Same text and time under another prompt id, which no other record has a claim to."""
+    if slot.digest != word.digest or not slot.shown:
+        return False
+    if word.prompt_id and slot.prompt_id == word.prompt_id:
+        return False
+    if any(rival.twin(slot) and rival.prompt_id for rival in rivals):
+        return False
+    gap = slot.at - word.at
+    if word.role == "assistant":
+        return -NEAR <= gap <= SAME_INSTANT
+    return -SAME_INSTANT <= gap <= FAR
+
+
+def _rewritten(word: _Word, slot: _Slot, _rivals: Sequence[_Word]) -> bool:
+    """Same prompt, another text: a command's full name, the last of several texts, a wrapping."""
+    if not word.prompt_id or slot.prompt_id != word.prompt_id or not slot.shown:
+        return False
+    gap = slot.at - word.at
+    if word.role == "assistant":
+        return "blocks" in slot.flags and gap <= SAME_INSTANT
+    if "command" in slot.flags:
+        return word.slash and abs(gap) <= NEAR
+    return "queued" not in slot.flags and abs(gap) <= CLOSE
+
+
+def _repeats(word: _Word, other: _Word | _Slot) -> bool:
+    """Tell a hook delivered twice, and a Stop that a Stop hook sent round again."""
+    if not word.twin(other):
+        return False
+    if abs(other.at - word.at) <= SAME_INSTANT:
+        return True
+    return (
+        word.role == "assistant"
+        and word.said is not None
+        and word.said.record.event.get("stop_hook_active") is True
+    )
+
+
+# ---------------------------------------------------------------- small makers
+
+
+def _word(one: Said) -> _Word:
+    return _Word(
+        one.role,
+        one.uuid,
+        one.prompt_id,
+        digest(one.text),
+        one.at,
+        slash=one.text.lstrip().startswith("/"),
+        said=one,
+    )
+
+
+def _known_slot(one: Known) -> _Slot:
+    return _Slot(
+        one.role, one.uuid, one.prompt_id, one.text_digest, one.at, frozenset(one.flags), one.turn
+    )
+
+
+def _fresh_slot(one: Message) -> _Slot:
+    return _Slot(one.role, one.uuid, one.prompt_id, digest(one.text), one.at, frozenset(one.flags))
+
+
+def _message(one: Said, session_id: str) -> Message:
+    return Message(
+        session_id=session_id,
+        uuid=one.uuid,
+        role=one.role,
+        text=one.text,
+        at=one.at,
+        prompt_id=one.prompt_id,
+        flags=(HOOK_ONLY,),
+    )
+
+
+def _bound(slot: _Slot, message: Message) -> Amendment:
+    return Amendment(
+        slot.turn,
+        {
+            "uuid": message.uuid,
+            "parent_uuid": message.parent_uuid,
+            "prompt_id": message.prompt_id or slot.prompt_id,
+            "response_id": message.response_id,
+            "text": message.text,
+            "parts": message.parts,
+            "tokens": message.tokens,
+            "flags": message.flags,
+        },
+    )
+
+
+def _without_partial(message: Message, finished: Collection[str]) -> Message:
+    if message.uuid not in finished or PARTIAL not in message.flags:
+        return message
+    return replace(message, flags=tuple(flag for flag in message.flags if flag != PARTIAL))
+
+
+def _merged(fresh: Sequence[Message], alone: Sequence[Message]) -> tuple[Message, ...]:
+    """Put messages of hooks between those of the transcript, by time; its order stays."""
+    merged = list(fresh)
+    for message in sorted(alone, key=lambda one: one.at):
+        before = [number for number, one in enumerate(merged) if one.at <= message.at]
+        merged.insert(before[-1] + 1 if before else 0, message)
+    return tuple(merged)
+
+
+def _is_mute(record: Record) -> bool:
+    """Tell whether a record's words had to be left out of the spool."""
+    return record.redacted >= 2 and record.event.get("hook_event_name") in _ROLES
+
+
+def _prompt_id(record: Record) -> str:
+    value = record.event.get("prompt_id")
+    return value if isinstance(value, str) else ""
+
+
+def _at(record: Record) -> datetime:
+    return datetime.fromtimestamp(record.at_ns / 1e9, UTC).replace(tzinfo=None)
+
+
+def _ns(at: Message | datetime) -> int:
+    moment = at.at if isinstance(at, Message) else at
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def _earliest(one: int | None, other: int) -> int:
+    return other if one is None else min(one, other)
