@@ -515,7 +515,7 @@ def _value(data: bytes, key: str) -> str:
         text = data[start : start + (1 << 16)].decode("utf-8", "surrogateescape")
         return str(scanstring(text, 0, False)[0])
     except (ValueError, SystemError):
-        # Escapes that are none, or no end. SystemError: what the scanner would raise lies in `json`.
+        # Escapes that are none, or no end. SystemError: the scanner's own error lies in json.
         return ""
 
 
