@@ -33,6 +33,8 @@ __all__ = ["LastExchange", "brief_json", "brief_text", "compose", "render_briefs
 MAX_UNITS = 9_800
 EXCHANGE_SHARE = 0.3
 ITEM_UNITS = 700
+_SLACK = 120  # captions and the open end of the exchange
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
 HEADINGS = (
     ("taboo", "Taboos: never do these"),
     ("rule", "Rules: always do these"),
@@ -97,7 +99,7 @@ def compose(
     )
     room = limit - units(head) - units(tail) - 4
     wanted = _exchange_block(last, room) if last is not None else ""
-    reserved = min(units(wanted), int(room * EXCHANGE_SHARE)) if wanted else 0
+    reserved = min(units(wanted) + _SLACK, int(room * EXCHANGE_SHARE)) if wanted else 0
     rules = _rules_block(scope, entries, room - reserved - 2)
     exchange = ""
     if last is not None:
@@ -184,8 +186,7 @@ def _rules_block(scope: str, entries: Sequence[Entry], room: int) -> str:
 
 def _rank(scope: str, entry: Entry) -> tuple[bool, bool, float, str]:
     own = bool(scope) and scope in entry.scopes
-    made = entry.created_at or datetime.min
-    age = -(made - datetime(1970, 1, 1)).total_seconds() if made != datetime.min else 0.0
+    age = -(entry.created_at - _EPOCH).total_seconds() if entry.created_at is not None else 0.0
     return (not entry.pinned, not own, age, entry.name)
 
 
@@ -200,7 +201,7 @@ def _exchange_block(last: LastExchange, room: int) -> str:
         facts.append(f"branch {_quote_line(session.git_branch, 80)}")
     facts.append(f"{last.turns} messages")
     lines = ["[RESUMED_SESSION] Where the last session stopped: " + ", ".join(facts)]
-    left = room - units(lines[0]) - 120
+    left = room - units(lines[0]) - _SLACK
     if left < 60:
         return ""
     if last.prompt is not None:

@@ -43,49 +43,13 @@ KINDS = ("rule", "taboo", "memory")
 _LOG = logging.getLogger("hypatia_mem")
 # Words that say nothing about which memory is meant.
 _EMPTY_WORDS = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "that",
-        "this",
-        "about",
-        "of",
-        "for",
-        "to",
-        "in",
-        "on",
-        "and",
-        "or",
-        "my",
-        "our",
-        "your",
-        "it",
-        "its",
-        "please",
-        "everything",
-        "all",
-        "rule",
-        "rules",
-        "taboo",
-        "taboos",
-        "memory",
-        "memories",
-        "der",
-        "die",
-        "das",
-        "den",
-        "dem",
-        "le",
-        "la",
-        "les",
-        "el",
-        "los",
-        "las",
-        "的",
-        "了",
-    ]
-)
+    {
+        "the", "a", "an", "that", "this", "about", "of", "for", "to", "in", "on", "and", "or", "my",
+        "our", "your", "it", "its", "please", "everything", "all", "rule", "rules", "taboo",
+        "taboos", "memory", "memories", "der", "die", "das", "den", "dem", "le", "la", "les", "el",
+        "los", "las", "的", "了",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

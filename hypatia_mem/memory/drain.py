@@ -456,7 +456,7 @@ def _hold_back(cursors: dict[str, int], waiting: Iterable[spool.Record], one: _W
 
 
 def _redact(text: str) -> str:
-    """Redact a text of the transcript by the same rules as the hook; most have nothing to redact."""
+    """Redact a text of the transcript by the hook's rules; most have nothing to redact."""
     if not may_hold_secret(text.encode("utf-8", "replace")):
         return text
     from hypatia_mem.capture.redact import redact_text

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["FILE", "KnownMessage", "KnownRoot", "Store", "attached", "open_store"]
 
 FILE = "memory.duckdb"
-_CONFIG = {
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 2,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -52,6 +52,7 @@ class KnownMessage:
     )  # fmt: skip
 
     def __init__(self, row: Mapping[str, Any]) -> None:
+        """Take over a row of ``message``."""
         self.turn: int = row["turn"]
         self.role: str = row["role"]
         self.uuid: str = row["uuid"]
@@ -69,6 +70,7 @@ class KnownRoot:
     __slots__ = ("git_key", "origin_key", "path", "remote", "scope")
 
     def __init__(self, row: Mapping[str, Any]) -> None:
+        """Take over a row of ``root``."""
         self.path: str = row["path"]
         self.scope: str = row["scope"]
         self.git_key: str = row["git_key"]
@@ -414,7 +416,8 @@ def _connected(home: Path, *, write: bool, exists: bool) -> Iterator[duckdb.Duck
 def _note_birth(connection: duckdb.DuckDBPyConnection) -> None:
     """Keep when this store came to be: sessions older than that are nobody's to read unasked."""
     connection.execute(
-        "INSERT INTO meta SELECT 'born', ? WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'born')",
+        "INSERT INTO meta SELECT 'born', ?"
+        " WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'born')",
         [str(time.time())],
     )
 

@@ -40,7 +40,7 @@ __all__ = ["Transaction", "canonical", "new_op_id"]
 
 _MEMORY_KINDS = frozenset({"rule", "taboo", "memory"})
 _OWN_NAMES = frozenset({"message", "session"})  # names that hold no words of a person
-_ENTRY_TYPES = {
+_ENTRY_TYPES: dict[str, object] = {
     "name": "VARCHAR", "content": "VARCHAR", "content_digest": "VARCHAR", "tags": ["VARCHAR"],
     "scopes": ["VARCHAR"], "synonyms": ["VARCHAR"], "figures": ["VARCHAR"], "format": "VARCHAR",
     "kind": "VARCHAR", "trust": "VARCHAR", "valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP",
@@ -49,26 +49,26 @@ _ENTRY_TYPES = {
     "turn": "INTEGER", "agent": "VARCHAR", "channel": "VARCHAR", "producer": "VARCHAR",
     "version": "INTEGER", "created_at": "TIMESTAMP", "updated_at": "TIMESTAMP",
 }  # fmt: skip
-_STATEMENT_TYPES = {
+_STATEMENT_TYPES: dict[str, object] = {
     "triple": "VARCHAR", "subject": "VARCHAR", "predicate": "VARCHAR", "object": "VARCHAR",
     "content": "VARCHAR", "scopes": ["VARCHAR"], "synonyms": "VARCHAR", "trust": "VARCHAR",
     "valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "recorded_at": "TIMESTAMP",
     "expired_at": "TIMESTAMP", "session_id": "VARCHAR", "turn": "INTEGER", "channel": "VARCHAR",
     "created_at": "TIMESTAMP",
 }  # fmt: skip
-_MESSAGE_TYPES = {
+_MESSAGE_TYPES: dict[str, object] = {
     "session_id": "VARCHAR", "turn": "INTEGER", "uuid": "VARCHAR", "parent_uuid": "VARCHAR",
     "prompt_id": "VARCHAR", "response_id": "VARCHAR", "role": "VARCHAR", "agent_id": "VARCHAR",
     "parts": "VARCHAR", "tokens": "INTEGER", "flags": ["VARCHAR"], "text_digest": "VARCHAR",
     "at": "TIMESTAMP",
 }  # fmt: skip
-_MUTATION_TYPES = {
+_MUTATION_TYPES: dict[str, object] = {
     "seq": "BIGINT", "at": "TIMESTAMP", "op_id": "VARCHAR", "actor": "VARCHAR",
     "channel": "VARCHAR", "verb": "VARCHAR", "target": "VARCHAR", "before_digest": "VARCHAR",
     "after_digest": "VARCHAR", "reason": "VARCHAR", "prev_hash": "VARCHAR", "hash": "VARCHAR",
 }  # fmt: skip
-_TOUCHED_TYPES = {"seq": "BIGINT", "name": "VARCHAR", "kind": "VARCHAR"}
-_TABLES = {
+_TOUCHED_TYPES: dict[str, object] = {"seq": "BIGINT", "name": "VARCHAR", "kind": "VARCHAR"}
+_TABLES: dict[str, dict[str, object]] = {
     "entry": _ENTRY_TYPES,
     "statement": _STATEMENT_TYPES,
     "message": _MESSAGE_TYPES,
@@ -186,7 +186,7 @@ class Transaction:
         existing = self.store.entry(name)
         if existing is None:
             raise NotFound(f"knowledge {name!r}")
-        wanted = {
+        wanted: dict[str, Any] = {
             key: tuple(rows.clean(item) for item in value) if key in _LISTS else value
             for key, value in changes.items()
         }
@@ -498,13 +498,14 @@ class Transaction:
         )
         self._db.execute(
             """
-            UPDATE entry SET content = ?, content_digest = ?, producer = ?, tags = ?, scopes = ?, synonyms = ?,
-                figures = ?, format = ?, kind = ?, trust = ?, pinned = ?, suppressed = ?,
-                valid_from = ?, valid_to = ?, version = version + 1, updated_at = ?
+            UPDATE entry SET content = ?, content_digest = ?, producer = ?, tags = ?,
+                scopes = ?, synonyms = ?, figures = ?, format = ?, kind = ?,
+                trust = ?, pinned = ?, suppressed = ?, valid_from = ?, valid_to = ?, version = version + 1, updated_at = ?
             WHERE name = ?
             """,
             [
-                after.content, rows.digest(after.content), self.author.producer, list(after.tags), list(after.scopes),
+                after.content, rows.digest(after.content), self.author.producer,
+                list(after.tags), list(after.scopes),
                 list(after.synonyms), list(after.figures), after.format, after.kind,
                 str(after.trust), after.pinned, after.suppressed, after.valid_from,
                 after.valid_to, self.now, before.name,
@@ -706,7 +707,7 @@ def _merged(before: Session, new: Session) -> Session:
     return replace(before, **changes)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     raise TypeError(f"{type(value).__name__} has no place in a row")

@@ -46,90 +46,16 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _EDGES_FRONT = "\"'`([{<*_«“‘"
 _EDGES_BACK = "\"'`)]}>*.,;:!?…»”’"
 _STOP = frozenset(
-    [
-        "a",
-        "about",
-        "after",
-        "all",
-        "also",
-        "am",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "her",
-        "him",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "just",
-        "me",
-        "my",
-        "no",
-        "not",
-        "of",
-        "on",
-        "or",
-        "our",
-        "out",
-        "she",
-        "should",
-        "so",
-        "some",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "to",
-        "too",
-        "up",
-        "us",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "why",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-    ]
-)
+    {
+        "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
+        "been", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has",
+        "have", "he", "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its",
+        "just", "me", "my", "no", "not", "of", "on", "or", "our", "out", "she", "should", "so",
+        "some", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this",
+        "those", "to", "too", "up", "us", "was", "we", "were", "what", "when", "where", "which",
+        "who", "why", "will", "with", "would", "you", "your",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +193,7 @@ class SearchIndex:
         index.register_tokenizer("hypatia", analyzer)
         return index, schema, analyzer
 
-    def _anew(self, tantivy: Any, schema: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401
+    def _anew(self, tantivy: Any, schema: Any) -> tuple[Any, Any, Any]:
         """Begin again where the files cannot be read, or are those of another format."""
         self.clear()
         index = tantivy.Index(schema, path=str(self._folder), reuse=True)
@@ -276,7 +202,7 @@ class SearchIndex:
         return index, schema, analyzer
 
     @contextlib.contextmanager
-    def _writer(self, index: Any) -> Any:  # noqa: ANN401 - tantivy ships no types
+    def _writer(self, index: Any) -> Any:
         until = time.monotonic() + _LOCK_WAIT_SECONDS
         umask = os.umask(0o077)
         try:
@@ -371,8 +297,8 @@ def collect(
 def terms(text: str) -> list[str]:
     """Cut a text into terms, in order, unstemmed; lower case, without accents.
 
-    >>> terms("Fetch-user: fetchUserName() C++ 知识")
-    ['fetch-user', 'fetch', 'user', 'fetchusername', 'fetch', 'user', 'name', 'c++', 'c', '知', '识']
+    >>> terms("fetchUserName() C++ 知识")
+    ['fetchusername', 'fetch', 'user', 'name', 'c++', 'c', '知', '识']
     """
     found: list[str] = []
     for piece in _PIECE.findall(_folded(text)):
@@ -400,7 +326,7 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", kept.encode("utf-8", "replace").decode("utf-8"))
 
 
-def _query_terms(text: str, analyzer: Any) -> tuple[list[str], list[list[str]], str]:  # noqa: ANN401
+def _query_terms(text: str, analyzer: Any) -> tuple[list[str], list[list[str]], str]:
     """Return single terms (stemmed), runs of CJK characters, and the word to complete."""
     raw = list(dict.fromkeys(terms(text[:20_000])))[:MAX_TERMS]
     words = [term for term in raw if not _IS_CJK.match(term)]
@@ -414,14 +340,14 @@ def _query_terms(text: str, analyzer: Any) -> tuple[list[str], list[list[str]], 
 
 
 def _query(
-    schema: Any,  # noqa: ANN401
+    schema: Any,
     wanted: Sequence[str],
     phrases: Sequence[list[str]],
     prefix: str,
     scopes: Sequence[str] | None,
     kinds: Sequence[str] | None,
     catalog: str | None,
-) -> Any:  # noqa: ANN401
+) -> Any:
     import tantivy
 
     query, occur = tantivy.Query, tantivy.Occur
@@ -449,7 +375,7 @@ def _query(
     return query.boolean_query(clauses)
 
 
-def _hit(document: Any, score: float, wanted: Sequence[str]) -> Hit:  # noqa: ANN401
+def _hit(document: Any, score: float, wanted: Sequence[str]) -> Hit:
     at = document.get_first("at")
     return Hit(
         name=document.get_first("name")[1:],
@@ -472,7 +398,7 @@ def _snippet(text: str, wanted: Sequence[str]) -> str:
     return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
 
 
-def _schema(tantivy: Any) -> Any:  # noqa: ANN401
+def _schema(tantivy: Any) -> Any:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("name", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("catalog", stored=True, tokenizer_name="raw", index_option="basic")
@@ -485,12 +411,12 @@ def _schema(tantivy: Any) -> Any:  # noqa: ANN401
     return builder.build()
 
 
-def _analyzer(tantivy: Any) -> Any:  # noqa: ANN401
+def _analyzer(tantivy: Any) -> Any:
     words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
     return words.filter(tantivy.Filter.stemmer("english")).build()
 
 
-def _tantivy_document(document: Document) -> Any:  # noqa: ANN401
+def _tantivy_document(document: Document) -> Any:
     import tantivy
 
     made = tantivy.Document()
