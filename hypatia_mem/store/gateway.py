@@ -500,7 +500,8 @@ class Transaction:
             """
             UPDATE entry SET content = ?, content_digest = ?, producer = ?, tags = ?,
                 scopes = ?, synonyms = ?, figures = ?, format = ?, kind = ?,
-                trust = ?, pinned = ?, suppressed = ?, valid_from = ?, valid_to = ?, version = version + 1, updated_at = ?
+                trust = ?, pinned = ?, suppressed = ?, valid_from = ?, valid_to = ?,
+                version = version + 1, updated_at = ?
             WHERE name = ?
             """,
             [
