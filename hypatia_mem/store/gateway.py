@@ -428,7 +428,7 @@ class Transaction:
                 "SELECT name FROM entry WHERE list_contains(scopes, ?)", [old]
             ).fetchall()
         ]
-        swap = "list_distinct(list_transform(scopes, x -> CASE WHEN x = ? THEN ? ELSE x END))"
+        swap = "list_distinct(list_transform(scopes, lambda x: CASE WHEN x = ? THEN ? ELSE x END))"
         for table in ("entry", "statement"):
             self._db.execute(
                 f"UPDATE {table} SET scopes = {swap} WHERE list_contains(scopes, ?)",  # noqa: S608
