@@ -14,7 +14,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -229,11 +229,13 @@ def write_hook_conf(
     *,
     python: str | None = None,
     worker_path: str | None = None,
+    excluded: Iterable[str] | None = None,
 ) -> None:
     """Render ``hook.conf`` for the hook.
 
-    ``python`` (the worker's interpreter) and ``worker_path`` (a site directory to add) keep what
-    the file says when None; lines of other versions stay. Raises OSError.
+    ``python`` (the worker's interpreter), ``worker_path`` (a site directory to add) and
+    ``excluded`` (folders whose sessions are not kept) keep what the file says when None; lines of
+    other versions stay. Raises OSError.
     """
     paths.ensure_home(str(home))
     file = home / "hook.conf"
@@ -246,6 +248,8 @@ def write_hook_conf(
         kept["python"] = python
     if worker_path is not None:
         kept["worker_path"] = worker_path
+    if excluded is not None:
+        kept["excluded"] = "\t".join(sorted(f for f in set(excluded) if "\n" not in f))
     kept.update(
         triggers=settings.triggers,
         extract_every=str(settings.extract_every),

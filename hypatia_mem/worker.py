@@ -122,6 +122,8 @@ def run(home: Path, *, once: bool = False, takeover: bool = False) -> int:
     Returns 0 when the work is done or another worker has it, 1 when the store could not be used.
     """
     os.umask(0o077)
+    if not home.is_dir() and not once:
+        return 0  # removed since the hook looked: a purge must not be undone by a latecomer
     paths.ensure_home(str(home))
     with contextlib.suppress(OSError):
         os.chdir(home)  # never keep a person's folder busy

@@ -15,7 +15,7 @@ import getpass
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -74,6 +74,15 @@ class _Work:
     segments: dict[int, str] = field(default_factory=dict)  # id(record) -> its segment
 
 
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """A session that something is held back of: when to look again, or when the file grows."""
+
+    transcript_path: str
+    again_at_ns: int
+    size: int
+
+
 @dataclass(slots=True)
 class _Tail:
     """How far a transcript has been read in this process."""
@@ -97,7 +106,7 @@ class Drain:
         self.settings = settings
         self._clock_ns = clock_ns
         self._cursors: dict[str, int] | None = None
-        self._waiting: dict[str, str] = {}  # session -> its transcript, looked at again each step
+        self._waiting: dict[str, _Wait] = {}
         self._tails: dict[str, _Tail] = {}
         self._sizes: dict[str, int] = {}
         self._derived = False  # index and briefs were brought up to date by this process
@@ -114,6 +123,20 @@ class Drain:
 
         Raises what the store raises; nothing is lost then, the same is read again.
         """
+        try:
+            return self._step(final=final)
+        except BaseException:
+            # What was read was not stored: begin again from the cursors that the store knows.
+            self._forget_reading()
+            raise
+
+    def _forget_reading(self) -> None:
+        self._cursors = None
+        self._tails.clear()
+        self._sizes.clear()
+        self._waiting.clear()
+
+    def _step(self, *, final: bool) -> Progress:
         from hypatia_mem.store.connection import open_store
 
         survey: list[tuple[str, str]] = []
@@ -121,8 +144,9 @@ class Drain:
             with open_store(self.home, write=False) as store:
                 self._cursors = dict(store.cursors())
                 survey = self._survey(store)
-        batch, ends, more = self._read_spool()
-        work = self._gather(batch, survey, final=final)
+        due = self._due(final=final)
+        batch, ends, more = self._read_spool(due)
+        work = self._gather(batch, survey, due, final=final)
         if not work and not ends:
             if not self._derived:
                 self._derive(None)
@@ -136,7 +160,16 @@ class Drain:
 
     # -- reading, outside the lease
 
-    def _read_spool(self) -> tuple[dict[str, _Work], dict[str, int], bool]:
+    def _due(self, *, final: bool) -> dict[str, str]:
+        """Return (session, transcript) of those to look at again now."""
+        now = self._clock_ns()
+        return {
+            session: wait.transcript_path
+            for session, wait in self._waiting.items()
+            if final or now >= wait.again_at_ns or _size(wait.transcript_path) != wait.size
+        }
+
+    def _read_spool(self, due: Collection[str]) -> tuple[dict[str, _Work], dict[str, int], bool]:
         """Return new records by session, how far each segment was read, and whether more is there.
 
         A segment of a waiting session is read again from its cursor.
@@ -148,7 +181,7 @@ class Drain:
         size = 0
         for segment in spool.segments(str(self.home)):
             start = cursors.get(segment.id, 0)
-            again = segment.session in self._waiting
+            again = segment.session in due
             if segment.size <= start or (not again and self._sizes.get(segment.id) == segment.size):
                 continue
             if count >= BATCH_RECORDS or size >= BATCH_BYTES:
@@ -194,21 +227,28 @@ class Drain:
             if _size(session.transcript_path) > cursors.get(_size_key(session.transcript_path), 0):
                 found[session.id] = session.transcript_path
         born = store.meta("born")
-        for folder in folders if born else ():
+        for folder in folders if born and self.settings.capture else ():
             for path in _younger(folder, float(born)):
-                if _size_key(str(path)) not in cursors and spool.session_name(path.stem):
+                off_record = (self.home / "turns" / f"{path.stem}.internal").exists()
+                known = _size_key(str(path)) in cursors or off_record
+                if not known and spool.session_name(path.stem):
                     found.setdefault(path.stem, str(path))
         return list(found.items())
 
     def _gather(
-        self, batch: dict[str, _Work], survey: Iterable[tuple[str, str]], *, final: bool
+        self,
+        batch: dict[str, _Work],
+        survey: Iterable[tuple[str, str]],
+        due: dict[str, str],
+        *,
+        final: bool,
     ) -> list[_Work]:
         """Put together, per session and in order of their first record, all that is new."""
         work = dict(sorted(batch.items(), key=lambda pair: pair[1].records[0].at_ns))
         for one in work.values():
             paths_said = [path for record in one.records if (path := _path_of(record))]
             one.transcript_path = paths_said[-1] if paths_said else ""
-        for session_id, path in [*survey, *self._waiting.items()]:
+        for session_id, path in [*survey, *due.items()]:
             one = work.setdefault(session_id, _Work(session_id))
             one.transcript_path = one.transcript_path or path
         for one in work.values():
@@ -255,14 +295,18 @@ class Drain:
         Returns how many messages are new and which scopes have changed.
         """
         cursors = dict(ends)
-        waiting: dict[str, str] = {}
+        waiting = {k: v for k, v in self._waiting.items() if k not in {w.session_id for w in work}}
         touched: set[str] = set()
         stored = 0
         with store.transaction(Author(Channel.HOOK), now=self._now()) as txn:
             for one in work:
                 plan = self._plan(store, one, final=final)
                 if plan.waiting or plan.unfinished:
-                    waiting[one.session_id] = one.transcript_path
+                    waiting[one.session_id] = _Wait(
+                        one.transcript_path,
+                        plan.again_at_ns or self._clock_ns(),
+                        _size(one.transcript_path),
+                    )
                 _hold_back(cursors, plan.waiting, one)
                 count = self._store_session(store, txn, one, plan, touched)
                 stored += count
@@ -273,10 +317,7 @@ class Drain:
             txn.set_cursors({key: at for key, at in cursors.items() if known.get(key) != at})
         known.update(cursors)
         self._cursors = known
-        self._waiting = {
-            **{k: v for k, v in self._waiting.items() if k not in {w.session_id for w in work}},
-            **waiting,
-        }
+        self._waiting = waiting
         return stored, touched
 
     def _plan(self, store: Store, one: _Work, *, final: bool) -> reconcile.Plan:
@@ -308,6 +349,8 @@ class Drain:
             return 0  # a start without a turn, or an end of something that never began
         scope = before.project if before is not None else self._claim(store, txn, one)
         if scope in {project.scope for project in store.projects() if project.excluded}:
+            # The hook did not know this folder (a worktree elsewhere): from now on it does.
+            projects.tell_hook(store, self.home, also={r.dir for r in one.records if r.dir})
             return 0
         outcome = txn.put_session(_session(one, plan, scope, self._titles(one)))
         turns = txn.put_messages(one.session_id, plan.store, scope)
@@ -517,7 +560,7 @@ def _first_time(path: Path) -> float:
 def _is_own(messages: Iterable[Message]) -> bool:
     """Tell whether a session is one of our own: its first prompt carries the marker (I6)."""
     first = next((message for message in messages if message.role == "user"), None)
-    return first is not None and MARKER in first.text
+    return first is not None and MARKER in first.text.splitlines()
 
 
 def _user() -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypatia_mem.capture import paths
+from hypatia_mem.config import load_settings, write_hook_conf
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Outcome, Project
 
@@ -259,11 +260,23 @@ def set_excluded(
 ) -> Outcome:
     """Stop (or start again) keeping the turns of a project; what is stored stays."""
     from hypatia_mem.memory.curate import changing
+    from hypatia_mem.store.connection import open_store
 
     with changing(home, author, now) as (store, txn):
         _require(store, scope)
         txn.put_project(scope, excluded=excluded)
+    with open_store(home, write=False) as store:
+        tell_hook(store, home)
     return Outcome("updated", scope, details={"excluded": excluded})
+
+
+def tell_hook(store: Store, home: Path, also: Iterable[str] = ()) -> None:
+    """Let the hook know which folders are not to be kept, so that nothing of them is spooled.
+
+    ``also`` are folders outside the known roots (worktrees) that belong to such a project.
+    """
+    folders = {path for project in store.projects() if project.excluded for path in project.roots}
+    write_hook_conf(home, load_settings(home), excluded=folders | set(also))
 
 
 # ----------------------------------------------------------------------------------------------
