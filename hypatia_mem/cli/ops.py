@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -176,15 +179,13 @@ def worker_drain(as_json: AsJson = False) -> None:
 
 
 def _work(*, once: bool, takeover: bool, as_json: bool) -> None:
-    import os
-
     from hypatia_mem import worker as worker_
     from hypatia_mem.cli import observe
 
     home = context.home()
-    os.environ["HYPATIA_MEM_INTERNAL"] = "1"  # nothing started from here is captured
     before = worker_.state(home)
-    code = worker_.run(home, once=once, takeover=takeover)
+    with _internal():
+        code = worker_.run(home, once=once, takeover=takeover)
     store = observe.see_store(home)
     waiting = observe.see_spool(home, store.cursors).waiting
     other = before.running and not takeover
@@ -194,6 +195,20 @@ def _work(*, once: bool, takeover: bool, as_json: bool) -> None:
     emit({"exit_code": code, "waiting": waiting, "already_running": other}, text, as_json)
     if code:
         raise typer.Exit(code)
+
+
+@contextmanager
+def _internal() -> Iterator[None]:
+    """Mark everything that is started meanwhile as our own, so that no hook captures it (I6)."""
+    before = os.environ.get("HYPATIA_MEM_INTERNAL")
+    os.environ["HYPATIA_MEM_INTERNAL"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HYPATIA_MEM_INTERNAL"]
+        else:
+            os.environ["HYPATIA_MEM_INTERNAL"] = before
 
 
 @worker.command("status", cls=Leaf)
@@ -215,7 +230,6 @@ def worker_status(as_json: AsJson = False) -> None:
 def worker_stop(as_json: AsJson = False) -> None:
     """Ask the worker to finish its batch and go; nothing is lost."""
     import contextlib
-    import os
     import signal
 
     from hypatia_mem import worker as worker_

@@ -54,6 +54,20 @@ def test_the_program_imports_what_it_needs():
     assert "duckdb" in loaded_modules("rules", "--scope", "app")
 
 
+def test_search_asks_the_index_alone(project):
+    """Neither the store nor its lease: the scope lies beside the brief, the text in the index."""
+    made = program("remember", "the needle", env={"PYTHONPATH": REPOSITORY})
+    assert made.returncode == 0, made.stderr
+    code = (
+        "import sys\nfrom hypatia_mem.cli.app import run\nrun(['search', 'needle', '--json'])\n"
+        "print('duckdb' in sys.modules, 'tantivy' in sys.modules)"
+    )
+    done = program(code=code, env={"PYTHONPATH": REPOSITORY})
+
+    assert b"memory:the-needle" in done.stdout
+    assert done.stdout.splitlines()[-1] == b"False True"
+
+
 def test_help_lists_every_command():
     """From the table, without importing one of them."""
     done = program("--help")

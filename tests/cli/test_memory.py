@@ -157,6 +157,6 @@ def test_the_change_is_in_the_log(cli):
     rows = cli("log", "--target", "rule:never-mock-the-database", "--json").json
     text = cli("log").out
 
-    assert rows[0]["verb"] == "create"
+    assert rows[0]["verb"] == "create taboo"
     assert rows[0]["channel"] == "cli-agent"
     assert "never mock the database" not in text

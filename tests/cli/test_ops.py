@@ -236,3 +236,15 @@ def test_config_commands(cli, home):
     assert cli("config", "unset", "triggers").out == "triggers = combined (default)\n"
     assert cli("config", "set", "triggers", "loud").code == 2
     assert "triggers=combined" in (home / "hook.conf").read_text()
+
+
+def test_worker_drain_stores_what_waits(cli, home, project):
+    """By hand, at once; status then counts it as stored."""
+    prompt(home, text="why does it fail")
+
+    done = cli("worker", "drain", "--json")
+
+    assert done.code == 0
+    assert done.json["waiting"] == 0
+    assert cli("status", "--json").json["stored"] == 1
+    assert "HYPATIA_MEM_INTERNAL" not in os.environ
