@@ -1,0 +1,439 @@
+"""From spool and transcripts to the store: each turn once, whatever dies on the way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hypatia_mem.capture import spool
+from hypatia_mem.config import Settings
+from hypatia_mem.errors import StoreError
+from hypatia_mem.memory import curate, projects
+from hypatia_mem.memory.drain import Drain, keep_house
+from hypatia_mem.model import Author, Channel
+from hypatia_mem.store import gateway, snapshot
+from hypatia_mem.store.connection import open_store
+from hypatia_mem.store.search import SearchIndex
+
+START = 1_800_000_000_000_000_000
+PERSON = Author(Channel.CLI_PERSON)
+NOW = datetime(2027, 1, 15, 8, 0)
+
+
+class World:
+    """A memory, a project and a client whose hooks and transcript the test writes by hand."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home = home
+        self.folder = folder
+        self.now = START
+        self.session = "s-1"
+        self.drain = Drain(home, Settings(), clock_ns=lambda: self.now)
+
+    @property
+    def transcript(self) -> Path:
+        return self.folder.parent / "transcripts" / f"{self.session}.jsonl"
+
+    def hook(self, event: str, *, dir: str | None = None, **fields: object) -> None:
+        self.now += 1_000_000
+        body = {
+            "session_id": self.session,
+            "transcript_path": str(self.transcript),
+            "cwd": str(self.folder),
+            "hook_event_name": event,
+            **fields,
+        }
+        where = json.dumps(dir or str(self.folder)).encode()
+        spool.append(
+            str(self.home),
+            self.session,
+            json.dumps(body).encode(),
+            at_ns=self.now,
+            meta=b'"dir":%s,"client":"claude-code_9",' % where,
+        )
+
+    def turn(self, prompt: str, answer: str, *, written: bool = False, **more: str) -> None:
+        prompt_id = str(uuid.uuid4())
+        self.hook("UserPromptSubmit", prompt=prompt, prompt_id=prompt_id)
+        if written:
+            self.line("user", prompt, promptId=prompt_id, promptSource="typed")
+            self.line("assistant", answer)
+        self.hook("Stop", last_assistant_message=answer, prompt_id=prompt_id)
+
+    def line(self, kind: str, text: str, **fields: object) -> dict[str, object]:
+        stamp = datetime.fromtimestamp(self.now / 1e9, UTC).isoformat().replace("+00:00", "Z")
+        one: dict[str, object] = {
+            "type": kind,
+            "uuid": str(uuid.uuid4()),
+            "parentUuid": None,
+            "sessionId": self.session,
+            "timestamp": stamp,
+            "cwd": str(self.folder),
+            "gitBranch": "main",
+            "version": "9.9.9",
+            **fields,
+        }
+        if "message" in fields:
+            pass
+        elif kind == "user":
+            one["message"] = {"role": "user", "content": text}
+        elif kind == "assistant":
+            one["message"] = {
+                "id": f"msg_{uuid.uuid4().hex}",
+                "role": "assistant",
+                "content": [{"type": "text", "text": text}],
+            }
+        self.transcript.parent.mkdir(exist_ok=True)
+        with self.transcript.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(one) + "\n")
+        return one
+
+    def settle(self, *, final: bool = False) -> None:
+        for _ in range(6):
+            self.drain.step(final=final)
+            self.now += 2_000_000_000
+
+    def texts(self, session: str | None = None) -> list[tuple[int, str, str]]:
+        with open_store(self.home, write=False) as store:
+            found = store.messages(session or self.session)
+        return [(m.turn, m.role, m.text) for m in found]
+
+    def rules(self, scope: str | None = None) -> list[str]:
+        with open_store(self.home, write=False) as store:
+            return [entry.content for entry in store.rules([scope or self.folder.name, ""])]
+
+
+@pytest.fixture
+def world(home: Path, tmp_path: Path) -> World:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    return World(home, folder)
+
+
+EXPECTED = [(1, "user", "first"), (2, "assistant", "one"), (3, "user", "second")]
+
+
+def test_hooks_alone_are_enough(world: World) -> None:
+    """No transcript at all: every turn is there once, in order, after the grace."""
+    world.turn("first", "one")
+    world.hook("UserPromptSubmit", prompt="second", prompt_id="p2")
+    world.settle()
+    assert world.texts() == EXPECTED
+
+
+def test_transcript_alone_is_enough(world: World) -> None:
+    """Hooks that could not write lose nothing: the next word of any hook brings the transcript."""
+    world.line("user", "first", promptId="p1", promptSource="typed")
+    world.line("assistant", "one")
+    world.line("user", "second", promptId="p2", promptSource="typed")
+    world.hook("SessionEnd", reason="other")
+    world.settle(final=True)
+    assert world.texts() == EXPECTED
+
+
+def test_both_together_are_each_turn_once(world: World) -> None:
+    """The usual case: hook and transcript tell of the same turns."""
+    world.turn("first", "one", written=True)
+    world.drain.step()
+    world.turn("second", "two", written=True)
+    world.settle()
+    assert [text for _, _, text in world.texts()] == ["first", "one", "second", "two"]
+
+
+def test_late_transcript_binds_instead_of_adding(world: World) -> None:
+    """A line that turns up after its turn was stored from the hook adds no second message."""
+    world.turn("first", "one", written=True)
+    late = world.transcript.rename(world.folder / "not-yet")
+    world.settle()
+    assert [text for _, _, text in world.texts()] == ["first", "one"]
+    late.rename(world.transcript)
+    world.hook("SessionEnd", reason="other")
+    world.settle(final=True)
+    assert [text for _, _, text in world.texts()] == ["first", "one"]
+    with open_store(world.home, write=False) as store:
+        assert not any(m.uuid.startswith("hook:") for m in store.messages("s-1"))
+
+
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_a_failed_commit_loses_and_doubles_nothing(
+    world: World, cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transaction dies at its n-th write; the next step stores everything, once."""
+    for number in range(3):
+        world.turn(f"prompt {number}", f"answer {number}", written=number % 2 == 0)
+    world.now += 5_000_000_000
+    calls = {"left": cut}
+    real = gateway.Transaction._bulk
+
+    def failing(self, table, values):
+        calls["left"] -= 1
+        if calls["left"] == 0:
+            raise StoreError("the disk is full")
+        real(self, table, values)
+
+    monkeypatch.setattr(gateway.Transaction, "_bulk", failing)
+    try:
+        world.drain.step()
+    except StoreError:
+        assert world.texts() == []
+    world.settle()
+    expected = [f"{kind} {n}" for n in range(3) for kind in ("prompt", "answer")]
+    assert [text for _, _, text in world.texts()] == expected
+
+
+def test_a_new_worker_reads_nothing_twice(world: World) -> None:
+    """Restarts at any time, with no state but the store's, add nothing (I2)."""
+    for number in range(4):
+        world.turn(f"prompt {number}", f"answer {number}", written=True)
+        world.drain = Drain(world.home, Settings(), clock_ns=lambda: world.now)
+        world.settle()
+    assert [turn for turn, _, _ in world.texts()] == list(range(1, 9))
+
+
+def test_same_words_twice_are_two_turns(world: World) -> None:
+    """People type "ok" all day."""
+    world.turn("ok", "done", written=True)
+    world.turn("ok", "done", written=True)
+    world.settle()
+    assert [text for _, _, text in world.texts()] == ["ok", "done", "ok", "done"]
+
+
+def test_fork_adds_only_what_is_new(world: World) -> None:
+    """A forked session repeats the lines it came from; they stay where they were."""
+    world.turn("first", "one", written=True)
+    world.settle()
+    old = world.transcript.read_text("utf-8").replace('"s-1"', '"s-2"')
+    world.session = "s-2"
+    world.transcript.write_text(old, "utf-8")
+    world.turn("second", "two", written=True)
+    world.settle()
+    assert [text for _, _, text in world.texts("s-1")] == ["first", "one"]
+    assert world.texts("s-2") == [(1, "user", "second"), (2, "assistant", "two")]
+    with open_store(world.home, write=False) as store:
+        session = store.session("s-2")
+    assert session is not None
+    assert session.forked_from == "s-1"
+
+
+def test_phantom_session_end_makes_no_session(world: World) -> None:
+    """Plugin commands of the client end sessions that never began."""
+    world.hook("SessionEnd", reason="other")
+    world.settle(final=True)
+    with open_store(world.home, write=False) as store:
+        assert store.session("s-1") is None
+
+
+def test_title_and_compaction_make_the_session_entry(world: World) -> None:
+    """``session-<ID>`` comes from a real summary only, and links every message once."""
+    world.turn("first", "one", written=True)
+    world.settle()
+    with open_store(world.home, write=False) as store:
+        assert store.entry("session-s-1") is None
+    world.line("ai-title", "", aiTitle="Fix the build")
+    world.turn("second", "two", written=True)
+    world.settle()
+    with open_store(world.home, write=False) as store:
+        entry = store.entry("session-s-1")
+        links = [s for s in store.statements_of("session-s-1") if s.predicate == "belongTo"]
+    assert entry is not None
+    assert entry.content == "Fix the build"
+    assert entry.tags == ("session",)
+    assert sorted(link.subject for link in links) == [f"msg-s-1-{n}" for n in range(1, 5)]
+
+
+def test_remember_from_a_prompt_is_in_the_brief(world: World) -> None:
+    """Stored at once without a model, and told to the next session."""
+    world.turn("remember: never mock the database", "Understood.", written=True)
+    world.settle()
+    with open_store(world.home, write=False) as store:
+        entry = store.entry("rule:never-mock-the-database")
+        links = {(s.predicate, s.object) for s in store.statements_of(entry.name)}
+    assert entry.kind == "taboo"
+    assert entry.tags == ("memory", "taboo")
+    assert entry.scopes == ("app",)
+    assert links == {("is_a", "taboo"), ("derivedFrom", "msg-s-1-1")}
+    brief = next((world.home / "briefs").glob("p-*.json")).read_text("utf-8")
+    assert "never mock the database" in brief
+    assert "[RESUMED_SESSION]" in brief
+
+
+def test_forget_from_a_prompt_holds(world: World) -> None:
+    """Forgotten stays forgotten: not in rules, index or brief, and a retelling is refused."""
+    world.turn("remember that the staging URL is http://stage.test:81", "ok", written=True)
+    world.turn("remember: always run make lint", "ok", written=True)
+    world.settle()
+    assert len(world.rules()) == 2
+    world.turn("forget the staging URL", "ok", written=True)
+    world.settle()
+    assert world.rules() == ["always run make lint"], "the twin stays"
+    hits = SearchIndex(world.home).search("staging", scopes=["app", ""], kinds=["memory"])
+    assert hits == []
+    brief = next((world.home / "briefs").glob("p-*.json")).read_text("utf-8")
+    assert "stage.test" not in brief
+    assert "make lint" in brief
+    outcome = curate.remember(
+        world.home,
+        "the  staging URL is http://stage.test:81.",
+        kind="memory",
+        scope="app",
+        author=Author(Channel.CLI_AGENT),
+        now=NOW,
+    )
+    assert outcome.verb == "refused"
+    world.turn("remember that the staging URL is http://stage.test:81", "ok", written=True)
+    world.settle()
+    assert len(world.rules()) == 2, "a person may change their mind"
+
+
+def test_broad_forget_removes_nothing_by_itself(world: World) -> None:
+    """Two rules match: the choice is the person's."""
+    world.turn("remember: never mock the database", "ok", written=True)
+    world.turn("remember: never mock the clock", "ok", written=True)
+    world.turn("forget mock", "which one?", written=True)
+    world.settle()
+    assert len(world.rules()) == 2
+
+
+def test_secrets_of_the_transcript_do_not_reach_the_store(world: World) -> None:
+    """The transcript is not redacted; what is stored of it is, parts included."""
+    secret = "sk-ant-" + "api03-" + "Ab1" * 20
+    world.line("user", f"use {secret} please", promptId="p", promptSource="typed")
+    reply = {
+        "id": "msg_1",
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": f"I used {secret}"},
+            {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": f"K={secret}"}},
+        ],
+    }
+    world.line("assistant", "", message=reply)
+    world.line("user", "thanks, really", promptId="p2", promptSource="typed")
+    world.hook("SessionEnd", reason="other")
+    world.settle(final=True)
+    assert len(world.texts()) == 3
+    for path in world.home.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path
+
+
+def test_excluded_project_keeps_nothing_more(world: World, tmp_path: Path) -> None:
+    """``project exclude`` stops the keeping of one project and of no other."""
+    world.turn("kept", "yes", written=True)
+    world.settle()
+    projects.set_excluded(world.home, "app", True, author=PERSON, now=NOW)
+    world.session = "s-2"
+    world.turn("private", "no", written=True)
+    world.settle()
+    assert world.texts("s-2") == []
+    assert "excluded=" + str(world.folder) in (world.home / "hook.conf").read_text("utf-8")
+    other = World(world.home, tmp_path / "other")
+    other.folder.mkdir()
+    other.now, other.session = world.now, "s-3"
+    other.turn("public", "yes", written=True)
+    other.settle()
+    assert [text for _, _, text in other.texts("s-3")] == ["public", "yes"]
+
+
+def test_two_projects_of_one_name_never_share_a_rule(world: World, tmp_path: Path) -> None:
+    """Two folders called ``app``: each is told its own rule and not the other's."""
+    world.turn("remember: never mock the database", "ok", written=True)
+    world.settle()
+    twin = World(world.home, tmp_path / "clients" / "app")
+    twin.folder.mkdir(parents=True)
+    twin.now, twin.session = world.now, "s-2"
+    twin.turn("remember: always use tabs", "ok", written=True)
+    twin.settle()
+    assert world.rules("app") == ["never mock the database"]
+    assert twin.rules("app@clients") == ["always use tabs"]
+
+
+def test_damaged_record_costs_itself_only(world: World) -> None:
+    """A torn line is set aside; what stands before and behind it is stored."""
+    world.turn("first", "one")
+    path = world.home / "spool" / "s-1.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"v":1,"crc":"00000000","at":1,"torn')
+    world.turn("second", "two")
+    world.settle()
+    assert [text for _, _, text in world.texts()] == ["first", "one", "second", "two"]
+    assert len(list((world.home / "spool" / "quarantine").iterdir())) == 1
+
+
+def test_corrupt_store_comes_back_from_snapshot_and_spool(world: World) -> None:
+    """The damaged file is kept as evidence, nothing acknowledged is lost (I2)."""
+    world.turn("first", "one")
+    world.settle()
+    keep_house(world.home, Settings(), now=NOW, beat=lambda: None)
+    world.turn("second", "two")
+    world.settle()
+    (world.home / "memory.duckdb").write_bytes(b"\0" * 50_000)
+    kept = snapshot.restore(world.home)
+    world.drain = Drain(world.home, Settings(), clock_ns=lambda: world.now)
+    world.settle()
+    assert [text for _, _, text in world.texts()] == ["first", "one", "second", "two"]
+    assert (kept / "memory.duckdb").exists()
+
+
+def test_spool_is_kept_until_a_verified_snapshot_holds_it(world: World) -> None:
+    """Retention never removes the only second copy of a turn."""
+    settings = Settings(spool_keep_days=0, snapshot_every_hours=24)
+    world.turn("first", "one")
+    world.settle()
+    later = datetime(2099, 1, 1)
+    assert list((world.home / "spool").glob("*.jsonl"))
+    keep_house(world.home, settings, now=later, beat=lambda: None)
+    assert not list((world.home / "spool").glob("*.jsonl")), "a snapshot holds it now"
+    world.turn("second", "two")
+    keep_house(world.home, settings, now=datetime(2027, 1, 1), beat=lambda: None)
+    assert list((world.home / "spool").glob("*.jsonl")), "not drained, so no snapshot holds it"
+    world.settle()
+    assert [text for _, _, text in world.texts()] == ["first", "one", "second", "two"]
+
+
+def test_worktree_and_subfolder_are_the_main_repository(world: World, tmp_path: Path) -> None:
+    """The right scope each time, by real git."""
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+    subprocess.run([*git, "init", "-q", str(world.folder)], check=True)
+    subprocess.run(
+        [*git, "-C", str(world.folder), "commit", "-q", "--allow-empty", "-m", "i"], check=True
+    )
+    tree = tmp_path / "elsewhere" / "wt"
+    subprocess.run([*git, "-C", str(world.folder), "worktree", "add", "-q", str(tree)], check=True)
+    sub = world.folder / "src" / "deep"
+    sub.mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(world.folder)
+    for number, folder in enumerate((world.folder, tree, sub, link)):
+        world.session = f"s-{number}"
+        world.hook("UserPromptSubmit", dir=str(folder), prompt=f"p{number}", prompt_id=str(number))
+    world.settle()
+    with open_store(world.home, write=False) as store:
+        assert {session.project for session, _ in store.sessions()} == {"app"}
+
+
+def test_moved_repository_keeps_its_memory(world: World, tmp_path: Path) -> None:
+    """A renamed folder is the same project; a new repository at the old path is not."""
+    subprocess.run(["git", "init", "-q", str(world.folder)], check=True)
+    world.turn("remember: never mock the database", "ok")
+    world.settle()
+    moved = tmp_path / "renamed"
+    world.folder.rename(moved)
+    with open_store(world.home, write=False) as store:
+        assert projects.resolve(store, str(moved)).scope == "app"
+    world.session = "s-2"
+    world.hook("UserPromptSubmit", dir=str(moved), prompt="here", prompt_id="p")
+    world.settle()
+    with open_store(world.home, write=False) as store:
+        assert store.session("s-2").project == "app"
+    world.folder.mkdir()
+    subprocess.run(["git", "init", "-q", str(world.folder)], check=True)
+    (world.folder / ".git" / "config").write_text('[remote "origin"]\n\turl = http://x/other\n')
+    world.session = "s-3"
+    world.hook("UserPromptSubmit", dir=str(world.folder), prompt="new", prompt_id="q")
+    world.settle()
+    with open_store(world.home, write=False) as store:
+        assert store.session("s-3").project != "app"
