@@ -151,7 +151,7 @@ def remember_in(
     request = immediate.Request(
         verb="remember", text=words, kind=kind, is_global=scopes == (GLOBAL_SCOPE,)
     )
-    name = _scoped_name(txn, immediate.entry_name(request), scopes)
+    name = _name_for(txn, immediate.entry_name(request), words, scopes)
     tags = ("memory",) if kind == "memory" else ("memory", kind)
     outcome = txn.put_entry(
         Entry(
@@ -318,8 +318,17 @@ def leave_index(home: Path, names: Sequence[str]) -> None:
         _LOG.info("index not touched before a withdrawal: %s", error.message)
 
 
-def _scoped_name(txn: Transaction, name: str, scopes: tuple[str, ...]) -> str:
-    """Keep two projects' rules of one name apart: the second carries its scope in the name."""
+def _name_for(txn: Transaction, name: str, words: str, scopes: tuple[str, ...]) -> str:
+    """Return the name under which these scopes keep these words.
+
+    Said before, in whatever spelling: the name it has. A name that another project uses gets this
+    project's scope behind it.
+    """
+    from hypatia_mem.store.gateway import canonical
+
+    for entry in txn.store.rules(list(scopes)):
+        if set(entry.scopes) == set(scopes) and canonical(entry.content) == canonical(words):
+            return entry.name
     existing = txn.entry(name)
     if existing is None or set(existing.scopes) == set(scopes):
         return name

@@ -41,6 +41,8 @@ _LOCK_WAIT_SECONDS = 5.0
 
 _CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _PIECE = re.compile(rf"[{_CJK}]|[^\s{_CJK}]+")
+# Triples that only say what an entry is: whoever searches finds the entry itself.
+_JOINTS = {("is_a", kind) for kind in ("rule", "taboo", "memory", "work-unit")}
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _EDGES_FRONT = "\"'`([{<*_«“‘"
@@ -288,7 +290,8 @@ def collect(
             at=statement.created_at,
         )
         for key, statement in store.live_statements(triples)
-        if statement.predicate not in ("belongTo", "derivedFrom")  # joints, not words
+        if (statement.predicate, statement.object) not in _JOINTS
+        and statement.predicate not in ("belongTo", "derivedFrom")
     ]
     live = {document.name for document in documents}
     return documents, sorted((entries | triples) - live)
