@@ -31,6 +31,7 @@ __all__ = ["Amendment", "Known", "Plan", "Said", "digest", "plan", "said"]
 
 GRACE_NS = 3_000_000_000
 QUEUED_GRACE_NS = 60_000_000_000  # a prompt typed mid-turn gets its line when the turn takes it in
+SETTLE_NS = 1_000_000_000  # after a session's end; its transcript was whole by then every time
 SAME_INSTANT = timedelta(seconds=2)
 CLOSE = timedelta(seconds=1)
 NEAR = timedelta(seconds=30)
@@ -395,7 +396,7 @@ class _Planner:
         waiting: list[Record] = []
         again_at: int | None = None
         for record in self.records:
-            if final or not _is_mute(record) or record.at_ns <= settled_ns:
+            if final or not _is_mute(record):
                 continue
             if self._young(record.at_ns, self.grace_ns) and not self._speaks(record):
                 waiting.append(record)
@@ -411,8 +412,9 @@ class _Planner:
                 continue
             patience = self._patience(word)
             behind = not complete or (bool(held) and held[0].at <= word.at)
-            settled = final or record.at_ns <= settled_ns
-            if settled or not (behind or self._young(record.at_ns, patience)):
+            if record.at_ns <= settled_ns:
+                patience = min(patience, settled_ns + SETTLE_NS - record.at_ns)
+            if final or not (behind or self._young(record.at_ns, patience)):
                 alone.append(_message(word.said, self.session_id))
             else:
                 waiting.append(record)

@@ -32,7 +32,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from hypatia_mem.model import Message
 
-__all__ = ["Carry", "Facts", "Folded", "Lines", "Title", "clean", "fold", "read_lines"]
+__all__ = ["BLANK", "Carry", "Facts", "Folded", "Lines", "Title", "clean", "fold", "read_lines"]
 
 PART_CHARS = 2000  # of a tool's input or output that are kept
 REDACT_CHARS = 65_536  # redacted before the cut, so that a cut never halves a secret
@@ -52,6 +52,10 @@ _TAG = {
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SILENT = "No response requested."
+# What the client trims off an answer before it hands it to a hook.
+BLANK = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
 
 Redact = Callable[[str], str]
 
@@ -684,13 +688,18 @@ class _Folder:
 
     def _message(self, turn: _Turn, one: _Said, parts: Sequence[Mapping[str, Any]]) -> Message:
         flags = set(one.flags)
-        if one.role == "assistant" and not turn.done:
-            flags.add("partial")
+        text = "\n".join(one.texts)
+        if one.role == "assistant":
+            text = "\n\n".join(one.texts).strip(BLANK)
+            if len(one.texts) > 1:
+                flags.add("blocks")  # a hook is told the last one only
+            if not turn.done:
+                flags.add("partial")
         return Message(
             session_id=self.state.facts.session_id,
             uuid=one.uuid,
             role=one.role,
-            text=("\n\n" if one.role == "assistant" else "\n").join(one.texts),
+            text=text,
             at=one.at,
             parent_uuid=one.parent_uuid,
             prompt_id=turn.prompt_id,
