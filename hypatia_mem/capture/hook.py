@@ -280,12 +280,13 @@ def _request_lines(home: str, data: bytes, environ: Mapping[str, str], mode: str
     """Confirm what the person asked to remember or forget; the worker does it from the record."""
     request = None
     try:
-        import json
-
         from hypatia_mem.capture import immediate
 
-        prompt = json.loads(data.decode("utf-8", "replace")).get("prompt")
-        request = immediate.parse(prompt) if isinstance(prompt, str) else None
+        prompt = _value(data, "prompt", len(data))
+        # As the spool's reader has it, so that the worker names it the same.
+        request = immediate.parse(
+            prompt.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        )
     except Exception as error:  # noqa: BLE001 - no confirmation; the other lines are still true
         _log(home, "WARNING", f"a request could not be read: {type(error).__name__}")
     if request is None:
@@ -499,8 +500,11 @@ def _plain(data: bytes) -> bytes:
         return data
 
 
-def _value(data: bytes, key: str) -> str:
-    """Return the string of a key, ``""`` where there is none. Lone surrogates are left in it."""
+def _value(data: bytes, key: str, limit: int = 1 << 16) -> str:
+    """Return the string of a key, ``""`` where there is none. Lone surrogates are left in it.
+
+    One with escapes in it that is longer than ``limit`` bytes is none either: no id or path is.
+    """
     name = b'"%s":"' % key.encode()
     start = data.find(name) + len(name)
     if start < len(name):
@@ -512,7 +516,7 @@ def _value(data: bytes, key: str) -> str:
     from _json import scanstring
 
     try:
-        text = data[start : start + (1 << 16)].decode("utf-8", "surrogateescape")
+        text = data[start : start + limit].decode("utf-8", "surrogateescape")
         return str(scanstring(text, 0, False)[0])
     except (ValueError, SystemError):
         # Escapes that are none, or no end. SystemError: the scanner's own error lies in json.

@@ -11,6 +11,8 @@ Format v1. ``spool/<session>.jsonl``, folder 0700, files 0600, one JSON object a
   ``client``, ``entry``: which client, and by which door (``AI_AGENT``, ``CLAUDE_CODE_ENTRYPOINT``).
 - ``red``: 0 the input as it came, 1 the redactor has been over it, 2 the redactor failed and only
   ids were kept (the text is then the transcript's to tell).
+- ``v``: a later version N keeps the frame ``{"v":N,"crc":"........",`` and starts its checksum at
+  N, so that an older reader tells a newer record from a damaged one.
 - ``event``: the input byte for byte; line breaks, which JSON has between tokens only, are spaces.
   The hook does not parse it: a whole line whose event is no JSON object is the reader's damage.
 
@@ -420,15 +422,11 @@ def _record(session: str, start: int, end: int, line: bytes) -> Record | str:
 
 
 def _is_newer(line: bytes) -> bool:
-    digits = line[len(b'{"v":') :].partition(b",")[0]
-    if not digits.isdigit() or len(digits) > 4 or int(digits) <= VERSION:
+    """Tell whether a line is a whole record of a later version: its checksum starts at that."""
+    version, _, rest = line[len(b'{"v":') :].partition(b',"crc":"')
+    if not version.isdigit() or len(version) > 4 or int(version) <= VERSION:
         return False
-    import json
-
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
+    return rest[:10] == b'%08x",' % crc32(memoryview(rest)[10:], int(version))
 
 
 def _whole(value: object) -> object:

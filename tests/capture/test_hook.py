@@ -256,6 +256,8 @@ def test_folders_of_ours_are_not_captured(home, nearby, tmp_path):
         ("hypatia-mem:internal", False),
         ("What does the line hypatia-mem:internal do?", True),
         ("see hypatia-mem:internals", True),
+        ("it is called hypatia-mem:internal", True),
+        ("hypatia-mem:internal is its name", True),
     ],
 )
 def test_marker_line_silences_its_session(home, prompt, kept):
@@ -795,10 +797,13 @@ def test_brief_is_printed_though_nothing_can_be_kept(home, app, told):
     assert done.stdout == BRIEF % b"rules of app"
 
 
-def test_failed_capture_confirms_nothing(tmp_path, told):
-    """What was not kept is not called stored."""
-    (tmp_path / "memory-home").write_text("not a folder")
-    passes(run(event(prompt="remember: never mock the database")))
+def test_failed_capture_confirms_nothing(home, app, told):
+    """What was not kept is not called stored; its twin that was is."""
+    asked = event(prompt="remember: never mock the database", cwd=str(app))
+    assert b"Stored" in run(asked).stdout
+    shutil.rmtree(home / "spool")
+    (home / "spool").write_text("")
+    passes(run(asked))
 
 
 def test_streams_that_are_closed_or_broken(home, app):
