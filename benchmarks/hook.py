@@ -106,7 +106,7 @@ def cases(python: str, project: Path, no_worker: dict[str, str], mark: Path) -> 
         of("Stop, 2 KB", stop(2000), 1.6),
         of("Stop, 1 MB", stop(1_000_000), 0),
         of("prompt with a secret", event("UserPromptSubmit", prompt=text(700) + SECRET), 3.0),
-        of("remember: ...", event("UserPromptSubmit", prompt="remember: never mock the db"), 3.0),
+        of("remember: ...", event("UserPromptSubmit", prompt="remember: never mock the db"), 0),
         of("SessionStart, 9 KB brief", start, 2.0),
         Case("Stop, 2 KB, starting a worker", hook, stop(2000), forget=mark),
     ]
