@@ -130,10 +130,11 @@ def _is_internal(
     environ: Mapping[str, str],
     conf: Mapping[str, str],
 ) -> bool:
-    """Tell our own traffic, and folders that are not to be kept.
+    """Tell our own traffic, and sessions and folders that are not to be kept.
 
     The environment's guard may have been stripped on the way, so a folder below our home, and the
-    marker line in a prompt, say it too. A session once seen to be ours stays so.
+    marker line in a prompt, say it too. A session once seen to be ours, or off the record by
+    ``HYPATIA_MEM_CAPTURE``, stays so: the worker does not read its transcript either.
     """
     folders = (environ.get("CLAUDE_PROJECT_DIR", ""), _value(data, "cwd"))
     excluded = conf.get("excluded", "").split("\t")
@@ -141,7 +142,8 @@ def _is_internal(
         if folder and (_is_below(folder, home) or any(_is_named(folder, e) for e in excluded)):
             return True
     mark = f"{home}/{paths.TURNS}/{session}.internal"
-    if event == PROMPT and _has_marker(data):
+    off_record = environ.get("HYPATIA_MEM_CAPTURE", "").lower() in ("off", "false", "no", "0")
+    if off_record or (event == PROMPT and _has_marker(data)):
         _quietly(_touch, mark)
         return True
     return _age_mark(mark) is not None

@@ -291,6 +291,17 @@ def test_person_can_switch_capture_off(home, settings, cwd, kept):
 # -- trigger lines
 
 
+@pytest.mark.parametrize(
+    ("value", "kept"), [("off", False), ("0", False), ("on", True), ("", True)]
+)
+def test_one_shell_can_be_off_the_record(home, value, kept):
+    """What was typed there is never kept, not even when the session is resumed elsewhere."""
+    fire(event(prompt="private words"), HYPATIA_MEM_CAPTURE=value)
+    fire(event(prompt="later words"))
+    assert (b"private words" in everything_below(home)) is kept
+    assert (b"later words" in everything_below(home)) is kept
+
+
 def outputs(count: int, **more: object) -> list[str]:
     return [context(fire(event(**more))) for _ in range(count)]
 

@@ -437,3 +437,21 @@ def test_moved_repository_keeps_its_memory(world: World, tmp_path: Path) -> None
     world.settle()
     with open_store(world.home, write=False) as store:
         assert store.session("s-3").project != "app"
+
+
+def test_session_without_hooks_is_found_beside_a_known_one(world: World) -> None:
+    """Hooks that never ran for a session lose nothing; one off the record stays off."""
+    world.now = int(datetime.now().timestamp() * 1e9)
+    world.turn("known", "yes", written=True)
+    world.settle()
+    world.now += 60_000_000_000
+    for name in ("s-lost", "s-private"):
+        world.session = name
+        world.line("user", f"words of {name}", promptId=name, promptSource="typed")
+        world.line("assistant", "yes")
+        world.line("user", "next", promptId=name + "2", promptSource="typed")
+    (world.home / "turns" / "s-private.internal").touch()
+    world.drain = Drain(world.home, Settings(), clock_ns=lambda: world.now)
+    world.settle()
+    assert [text for _, _, text in world.texts("s-lost")] == ["words of s-lost", "yes", "next"]
+    assert world.texts("s-private") == []
