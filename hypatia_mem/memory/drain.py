@@ -267,7 +267,7 @@ class Drain:
         except OSError:
             return
         one.readable = True
-        one.complete = lines.next_offset >= _size(one.transcript_path) or not lines.lines
+        one.complete = lines.at_end
         folded = transcript.fold(
             lines.lines,
             None if lines.restarted else tail.carry,

@@ -64,13 +64,15 @@ class Lines(NamedTuple):
     """Parsed lines of a transcript and where to read on.
 
     ``lines`` are pairs (byte offset, object); ``bad`` counts lines that were no JSON object;
-    ``restarted`` tells that the file had become shorter than the offset and was read from 0.
+    ``restarted`` tells that the file had become shorter than the offset and was read from 0;
+    ``at_end`` that no whole line is left behind ``next_offset``.
     """
 
     lines: list[tuple[int, dict[str, Any]]]
     next_offset: int
     bad: int = 0
     restarted: bool = False
+    at_end: bool = True
 
 
 class Title(NamedTuple):
@@ -191,7 +193,7 @@ def read_lines(path: str | Path, offset: int, limit_bytes: int = DEFAULT_LIMIT_B
                 bad += 1
             end = after
             if end - start >= limit_bytes:
-                break
+                return Lines(found, end, bad, restarted, at_end=end >= size)
     return Lines(found, end, bad, restarted)
 
 
