@@ -16,6 +16,7 @@ SHORT = {"hook.py": ["--runs", "8"], "drain.py": ["--turns", "400"], "brief.py":
 
 
 def main() -> int:
+    """Run them all; the first that fails ends it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true")
     short = parser.parse_args().short

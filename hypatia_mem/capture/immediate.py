@@ -176,11 +176,11 @@ _POLITE = (
     r"请你?|請你?|麻烦你?|麻煩你?|帮我|幫我|你要|一定要|务必|另外|还有)"
     r"(?:\s*[,，、:!;-]\s*|\s+|(?=[一-鿿])))+"
 )
-_ASKING = r"can you|could you|would you|will you|kannst du|könntest du|peux-tu|pourrais-tu|puedes|podrías"
-
-_EVERYWHERE = (
-    r"(?:\s+(?:globally|everywhere|(?:for|in|across) (?:all|every)(?: (?:my|our|the|of my))? projects?))?"
+_ASKING = (
+    r"can you|could you|would you|will you|kannst du|könntest du|peux-tu|pourrais-tu|puedes|podrías"
 )
+
+_EVERYWHERE = r"(?:\s+(?:globally|everywhere|(?:for|in|across) (?:all|every)(?: (?:my|our|the|of my))? projects?))?"
 _LINK = r"(?:\s*[:：,，-]+\s*|\s+)"
 _PATTERNS = (
     # English

@@ -176,13 +176,13 @@ def _private(text: str) -> Iterator[Span]:
 def _pem(text: str, _lowered: str) -> Iterator[Span]:
     """Private keys between BEGIN and END; without END, as far as the key's letters go."""
     at = text.find("PRIVATE KEY")
-    no_end = False
+    end = 0  # of the next END line; looked up again only when it is passed, so time stays linear
     while at >= 0:
         start = text.rfind("-----BEGIN", max(0, at - 40), at)
         stop = at + 11
         if start >= 0:
-            end = -1 if no_end else text.find("-----END", at)
-            no_end = end < 0
+            if 0 <= end < at:
+                end = text.find("-----END", at)
             begin = text.rfind("-----BEGIN", at, end) if end >= 0 else -1
             if end >= 0 and begin < 0:
                 tail = re.compile(r"-----END[A-Z0-9 ]{0,40}-{0,5}").match(text, end)
@@ -190,7 +190,10 @@ def _pem(text: str, _lowered: str) -> Iterator[Span]:
                 if stop - start > 70:
                     yield start, stop, "private-key"
             else:
-                body = re.compile(r"(?: BLOCK)?-{0,5}[A-Za-z0-9+/=\s\\,:.-]{40,}").match(text, stop)
+                following = text.find("-----BEGIN", stop)
+                body = re.compile(r"(?: BLOCK)?-{0,5}[A-Za-z0-9+/=\s\\,:.-]{40,}").match(
+                    text, stop, following if following >= 0 else len(text)
+                )
                 if body and any(hints.is_texture(w) for w in re.split(r"\\n|\s", body[0])):
                     stop = body.end()
                     yield start, stop, "private-key"
@@ -242,8 +245,11 @@ def _is_placeholder_token(body: str, alphabet: str) -> bool:
     if not lowered.strip("x0*._-") or any(word in lowered for word in ("xxxx", "your", "_here")):
         return True
     # With dashes and underscores allowed, words of a name would pass.
-    return alphabet == "d" and lowered == body and not any(c.isdigit() for c in body) and (
-        "-" in body or "_" in body
+    return (
+        alphabet == "d"
+        and lowered == body
+        and not any(c.isdigit() for c in body)
+        and ("-" in body or "_" in body)
     )
 
 
@@ -258,7 +264,9 @@ def _odd_tokens(text: str) -> Iterator[Span]:
         for match in re.compile(r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}").finditer(text):
             yield match.start(), match.end(), "airtable-token"
     if "eyJ" in text:
-        jwt = re.compile(r"eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*){0,3}")
+        jwt = re.compile(
+            r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*){0,3}"
+        )
         for match in jwt.finditer(text):
             yield match.start(), match.end(), "jwt"
 
@@ -337,7 +345,9 @@ def _cookies(text: str, lowered: str) -> Iterator[Span]:
         start = opening.match(text, at + 6)
         if not start:
             continue
-        pair = re.compile(r"""([\w.-]{1,60})=([^\s;"'`\\,]{6,})|[\w.-]{1,60}(?:=[^;"'`\n\\]{0,60})?""")
+        pair = re.compile(
+            r"""([\w.-]{1,60})=([^\s;"'`\\,]{6,})|[\w.-]{1,60}(?:=[^;"'`\n\\]{0,60})?"""
+        )
         place = start.end()
         while match := pair.match(text, place):
             if match[1] and match[1].lower() not in _COOKIE_ATTRIBUTES:
@@ -382,7 +392,7 @@ _PLAIN = frozenset(
         "an", "it", "in", "being", "too", "used", "set", "sent", "never", "always", "also", "still",
         "now", "only", "safe", "weak", "strong", "long", "short", "generated", "this", "that",
         "what", "ok", "good", "bad", "here", "there", "null,", "uuid", "uuid4", "self", "read", "write",
-        "none,", "enabled", "disabled", "leaked", "stale", "reset", "handled", "visible", "public",
+        "none,", "enabled", "disabled", "leaked", "stale", "reset", "handled", "public",
         "private", "similar", "different", "obvious", "simple", "complex", "broken", "unique", "blank",
         "falsch", "richtig", "nicht", "zu", "faux", "incorrect", "incorrecta", "secure", "insecure",
         "based", "part", "passed", "defined", "provided", "given", "typed", "entered", "ignored",
@@ -411,13 +421,15 @@ def _value_after(text: str, lowered: str, at: int, end: int, kind: str) -> Span 
     if not _names_a_secret(text, at, word, prefix):
         return None
     label = _LABELS[kind]
-    if prefix.startswith(("--", "-")) and word != "auth" or prefix == "-":
+    if (prefix.startswith(("--", "-")) and word != "auth") or prefix == "-":
         span = _flag_value(text, end + len(suffix), kind)
         if span:
             return (*span, label)
     place = end + len(suffix)
-    value = _after_operator(text, lowered, place, at - len(prefix), kind, word == "pass" and not prefix)
-    if value is None and kind in "PCST":
+    value = _after_operator(
+        text, lowered, place, at - len(prefix), kind, word == "pass" and not prefix
+    )
+    if value is None and (word != "pass" or prefix):
         value = _after_verb(text, place, kind) or _before_verb(text, lowered, at, kind)
     return (*value, label) if value else None
 
@@ -478,7 +490,7 @@ def _after_operator(
         # A type comes first: password: string = "..."
         typed = re.compile(r"""[\w.\[\]<>|?& ]{1,40}=[ \t]{0,4}(?=["'])""").match(text, start)
         start = typed.end() if typed else start
-    if text.startswith("\\\"", start) or text.startswith("\\'", start):
+    if text.startswith('\\"', start) or text.startswith("\\'", start):
         return _escaped_value(text, start, kind)
     start += _string_prefix(text, start)
     if text[start : start + 1] in _CLOSING:
@@ -548,17 +560,17 @@ def _ends_line(after: str) -> bool:
 
 
 _VERB_PATTERN = (
-    r"(?:[ \t]{1,3}[^\s.,;:=]{1,24}){0,4}?[ \t*`\"']{1,3}(?:is|was|ist|lautet|war|est|es|era)"
+    r"(?:[ \t]{1,3}[^\s.,;:=]{1,24}){0,4}?[ \t*`\"']{1,3}(?:is|was|ist|lautet|war|est|es|era|é)"
     r"(?:[ \t]{1,3}(?:now|jetzt|set to|changed to|maintenant|ahora)){0,1}[ \t:]{1,3}"
 )
 
 
 def _after_verb(text: str, place: int, kind: str) -> tuple[int, int] | None:
-    """Plain words: "my password is hunter2", "the password for staging is ...", "密码是...". """
+    """Plain words: "my password is hunter2", "the password for staging is ...", "密码是..."."""
     if kind == "C":
-        match = re.compile(r"[ \t]{0,2}[一-鿿ぁ-んァ-ヶ]{0,6}?(?:是|为|為|は|が|改成|改为|を)?[ \t]{0,2}").match(
-            text, place
-        )
+        match = re.compile(
+            r"[ \t]{0,2}[一-鿿ぁ-んァ-ヶ]{0,6}?(?:是|为|為|は|が|改成|改为|を)?[ \t]{0,2}"
+        ).match(text, place)
         start = match.end() if match else place
         if text[start : start + 1] in _CLOSING:
             return _quoted_value(text, start, "P")
@@ -580,7 +592,7 @@ def _after_verb(text: str, place: int, kind: str) -> tuple[int, int] | None:
         if quoted and (match or _is_secret(text[slice(*quoted)], kind, _SAID)):
             return quoted
         return None
-    mine = bool(match) and len(match[0].split()) == 1
+    mine = match is not None and len(match[0].split()) == 1
     value = _bare_value(text, start, kind, _SAID if mine else _BARE)
     if value and (mine or _mixes(text[slice(*value)])):
         return value
@@ -624,7 +636,9 @@ def _kind_of_key(key: str) -> str:
 
 def _is_reference(value: str) -> bool:
     """Tell whether the value only says where the secret is, or that one belongs there."""
-    if value[:1] in "<" or value.startswith(("${", "$(", "{{", "%(", "#{", "[REDACTED", "...", "…")):
+    if value[:1] in "<" or value.startswith(
+        ("${", "$(", "{{", "%(", "#{", "[REDACTED", "...", "…")
+    ):
         return True
     lowered = value.lower()
     if not lowered.strip("x*._-•#?"):
@@ -683,8 +697,13 @@ def _is_secret_string(value: str, kind: str, has_digit: bool) -> bool:
         if any(c.isspace() for c in value):
             words = value.split()
             lowered = value.lower()
-            return len(words) >= 4 and value == lowered and not any(
-                word in lowered for word in ("pass", "your", "must", "please", "the ", "is ", "enter")
+            return (
+                len(words) >= 4
+                and value == lowered
+                and not any(
+                    word in lowered
+                    for word in ("pass", "your", "must", "please", "the ", "is ", "enter")
+                )
             )
         return len(value) >= 3 and not value.startswith(("/", "#", "./")) and not _is_label(value)
     if any(c.isspace() for c in value) or _is_date_or_path(value) or _is_label(value):
@@ -704,7 +723,16 @@ def _is_label(value: str) -> bool:
 def _is_name_of_secret(lowered: str) -> bool:
     return any(
         word in lowered
-        for word in ("password", "passwd", "token", "secret", "passwort", "pwd", "api_key", "apikey")
+        for word in (
+            "password",
+            "passwd",
+            "token",
+            "secret",
+            "passwort",
+            "pwd",
+            "api_key",
+            "apikey",
+        )
     )
 
 
@@ -730,7 +758,10 @@ def _looks_like_code(value: str) -> bool:
         return True
     if re.match(r"[A-Za-z_&][\w.?:]*[(\[{<]", value):
         return True
-    return re.match(r"[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+$|[A-Za-z]+(?:_[A-Za-z]+)+\d?$", value) is not None
+    return (
+        re.match(r"[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+$|[A-Za-z]+(?:_[A-Za-z]+)+\d?$", value)
+        is not None
+    )
 
 
 # --- commands, prose, numbers, texture ----------------------------------------------------------
@@ -768,7 +799,9 @@ def _commands(text: str, lowered: str) -> Iterator[Span]:
 def _seed_phrases(text: str, lowered: str) -> Iterator[Span]:
     for word in ("seed phrase", "mnemonic", "recovery phrase"):
         for at in _positions(lowered, word) if word in lowered else ():
-            pattern = re.compile(r"[^a-z\n]{0,3}(?:is|=|:)?[\s:=\"'`]{1,4}((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b")
+            pattern = re.compile(
+                r"[^a-z\n]{0,3}(?:is|=|:)?[\s:=\"'`]{1,4}((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b"
+            )
             match = pattern.match(text, at + len(word))
             if match:
                 yield match.start(1), match.end(1), "seed-phrase"
@@ -787,12 +820,16 @@ def _numbers(text: str, _lowered: str) -> Iterator[Span]:
                 if hints.passes_luhn(digits):
                     yield match.start(), match.end(), "card-number"
     if b"000-00-0000" in shape:
-        for match in re.compile(r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}", re.ASCII).finditer(text):
+        for match in re.compile(r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}", re.ASCII).finditer(
+            text
+        ):
             if _stands_alone(text, *match.span()):
                 yield match.start(), match.end(), "ssn"
-    for match in re.compile(r"[A-Z]{2}\d\d(?: ?[A-Z0-9]{1,4}){3,8}", re.ASCII).finditer(text) if (
-        b"AA00" in text.encode("ascii", "replace").translate(hints.IBAN_SHAPE)
-    ) else ():
+    for match in (
+        re.compile(r"[A-Z]{2}\d\d(?: ?[A-Z0-9]{1,4}){3,8}", re.ASCII).finditer(text)
+        if (b"AA00" in text.encode("ascii", "replace").translate(hints.IBAN_SHAPE))
+        else ()
+    ):
         account = _iban(match[0])
         if account and _stands_alone(text, match.start(), match.start() + len(account)):
             yield match.start(), match.start() + len(account), "iban"
