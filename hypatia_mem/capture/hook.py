@@ -28,6 +28,8 @@ __all__ = ["handle", "main", "start_worker"]
 START, PROMPT, STOP, COMPACT, END = (
     "SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd",
 )  # fmt: skip
+# PreCompact is understood but not installed: after /compact the client shows a person the command
+# line of every hook on that event. SessionStart comes right after it and does as well.
 EVENTS = (START, PROMPT, STOP, COMPACT, END)
 GUARD = "HYPATIA_MEM_INTERNAL"
 MARKER = b"hypatia-mem:internal"

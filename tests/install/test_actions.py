@@ -22,7 +22,7 @@ from hypatia_mem.install import bundle, client, record, skilldir
 from hypatia_mem.install.actions import installed_target
 from hypatia_mem.install.plan import Plan
 
-EVENTS = {"SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"}
+EVENTS = {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"}
 SETTINGS = b"""{
   "model": "opus",
   "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}

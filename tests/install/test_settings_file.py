@@ -16,7 +16,7 @@ from hypatia_mem.errors import InstallError
 from hypatia_mem.install import settings, settingsfile
 from hypatia_mem.install.plan import Plan
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
+EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
 COMMAND = "test -f '/p/skills/hypatia-memory/hooks/hook.py'"
 HOOKS = {
     event: [{"hooks": [{"type": "command", "command": COMMAND, "timeout": 5}]}] for event in EVENTS

@@ -17,7 +17,7 @@ import hypatia_mem
 from hypatia_mem.install.interpreter import GUARD
 
 ROOT = Path(__file__).parents[2]
-EVENTS = {"SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"}
+EVENTS = {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"}
 
 
 def manifest(name: str) -> dict:
