@@ -91,8 +91,10 @@ def open_store(
 
     with _home_made(home), lease(home, write=write, deadline=deadline):
         exists = (home / FILE).exists()
-        if not exists and not create:
-            raise StoreError(f"there is no store in {home}", hint="Type a prompt first.")
+        if not exists:
+            _refuse_to_begin_anew(home)
+            if not create:
+                raise StoreError(f"there is no store in {home}", hint="Type a prompt first.")
         try:
             with _connected(home, write=write, exists=exists) as connection:
                 yield Store(home, connection)
@@ -103,16 +105,11 @@ def open_store(
 @contextmanager
 def attached(file: Path, *, write: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     """Attach any DuckDB file as ``kb``; for snapshots, which nobody else has open."""
-    import duckdb
-
-    connection = duckdb.connect(config=_CONFIG)
-    try:
+    with _engine(file.parent) as connection:
         mode = _OPTIONS if write else "TYPE duckdb, READ_ONLY"
         connection.execute(f"ATTACH '{_quoted(file)}' AS kb ({mode})")
         connection.execute("USE kb")
         yield connection
-    finally:
-        connection.close()
 
 
 class Store:
@@ -135,7 +132,7 @@ class Store:
 
         self._connection.execute("BEGIN")
         try:
-            txn = Transaction(self, self._connection, author, now, op_id)
+            txn = Transaction(self, author, now, op_id)
             yield txn
             txn.finish()
             self._connection.execute("COMMIT")
@@ -302,26 +299,33 @@ class Store:
 
     def verify_ledger(self) -> int | None:
         """Walk the chain; return the first sequence number that does not fit, None if all do."""
-        broken = ledger.verify_rows(self.run("SELECT * FROM mutation ORDER BY seq"))
-        if broken is None and self.meta("ledger_seq") not in ("", str(self.ledger_seq())):
+        broken = ledger.verify_rows(self._ledger_rows())
+        if broken is None and (self.meta("ledger_seq") or "0") != str(self.ledger_seq()):
             return self.ledger_seq() + 1  # the end was cut off
         return broken
 
+    def _ledger_rows(self) -> Iterator[dict[str, Any]]:
+        cursor = self.execute("SELECT * FROM mutation ORDER BY seq")
+        names = [column[0] for column in cursor.description or ()]
+        while found := cursor.fetchmany(10_000):
+            for row in found:
+                yield dict(zip(names, row, strict=True))
+
     def ledger_seq(self) -> int:
         """Return the ledger's last sequence number, 0 when it is empty."""
-        found = self._connection.execute("SELECT coalesce(max(seq), 0) FROM mutation").fetchone()
+        found = self.execute("SELECT coalesce(max(seq), 0) FROM mutation").fetchone()
         return int(found[0]) if found else 0
 
     def changed_since(self, seq: int, limit: int = 5000) -> list[tuple[int, str, str]]:
         """Return (sequence, name, ``knowledge`` or ``statement``) of changes after ``seq``."""
-        found = self._connection.execute(
+        found = self.execute(
             "SELECT seq, name, kind FROM touched WHERE seq > ? ORDER BY seq LIMIT ?", [seq, limit]
         )
         return [(int(row[0]), str(row[1]), str(row[2])) for row in found.fetchall()]
 
     def counts(self) -> dict[str, int]:
         """Return how many there are of each kind of thing."""
-        found = self._connection.execute(
+        found = self.execute(
             """
             SELECT (SELECT count(*) FROM entry), (SELECT count(*) FROM statement),
                    (SELECT count(*) FROM message), (SELECT count(*) FROM session WHERE turns > 0),
@@ -333,12 +337,12 @@ class Store:
 
     def cursors(self) -> dict[str, int]:
         """Return how far each spool segment and transcript has been read."""
-        found = self._connection.execute("SELECT key, position FROM cursor").fetchall()
+        found = self.execute("SELECT key, position FROM cursor").fetchall()
         return {str(key): int(position) for key, position in found}
 
     def meta(self, key: str) -> str:
         """Return a value of the store's own notes, ``""`` when it is not there."""
-        found = self._connection.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
+        found = self.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
         return str(found[0]) if found else ""
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> list[dict[str, Any]]:
@@ -346,9 +350,16 @@ class Store:
 
         For this room and for compiled expressions; callers never build ``sql`` from text.
         """
-        cursor = self._connection.execute(sql, list(params))
+        cursor = self.execute(sql, params)
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def execute(self, sql: str, params: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
+        """Run one statement; text in ``params`` is made storable first, as in every row.
+
+        A name that a person asks for is thus looked up as it would have been stored.
+        """
+        return self._connection.execute(sql, [rows.storable(value) for value in params])
 
     def copy_to(self, file: Path) -> None:
         """Copy the whole store into a new file, without dead space and deleted bytes."""
@@ -387,17 +398,10 @@ def _home_made(home: Path) -> Iterator[None]:
 
 @contextmanager
 def _connected(home: Path, *, write: bool, exists: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    import duckdb
-
-    connection = duckdb.connect(config=_CONFIG)
-    try:
+    with _engine(home) as connection:
         if exists or write:
             mode = _OPTIONS if write else "TYPE duckdb, READ_ONLY"
-            umask = os.umask(0o077)
-            try:
-                connection.execute(f"ATTACH '{_quoted(home / FILE)}' AS kb ({mode})")
-            finally:
-                os.umask(umask)
+            connection.execute(f"ATTACH '{_quoted(home / FILE)}' AS kb ({mode})")
         else:
             connection.execute("ATTACH ':memory:' AS kb")
         connection.execute("USE kb")
@@ -409,8 +413,36 @@ def _connected(home: Path, *, write: bool, exists: bool) -> Iterator[duckdb.Duck
         yield connection
         if write:
             connection.execute("CHECKPOINT kb")
+
+
+@contextmanager
+def _engine(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Start an engine with nothing attached, and end it.
+
+    Whatever it makes is the owner's alone: the log beside the file comes at the first commit, so
+    the mask holds for the whole block. A large query spills into ``folder``; by itself the engine
+    would put the text of messages into ``.tmp`` of whatever project one stands in.
+    """
+    import duckdb
+
+    umask = os.umask(0o077)
+    try:
+        connection = duckdb.connect(config={**_CONFIG, "temp_directory": _text(folder / ".spill")})
+        try:
+            yield connection
+        finally:
+            connection.close()
     finally:
-        connection.close()
+        os.umask(umask)
+
+
+def _refuse_to_begin_anew(home: Path) -> None:
+    """Take a file that is gone for a damaged one when there are copies of it."""
+    if any((home / "snapshots").glob("*.json")):
+        raise StoreCorrupt(
+            f"the store is gone: {home / FILE}, though there are snapshots of it",
+            hint="The worker restores the newest verified snapshot: hypatia-mem worker drain",
+        )
 
 
 def _note_birth(connection: duckdb.DuckDBPyConnection) -> None:
@@ -424,7 +456,20 @@ def _note_birth(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _quoted(path: Path) -> str:
     """Return a path for an SQL literal: ATTACH takes no parameters."""
-    return str(path).replace("'", "''")
+    return _text(path).replace("'", "''")
+
+
+def _text(path: Path) -> str:
+    """Return an absolute path as text. Raises StoreError for bytes that are no text."""
+    text = str(path.absolute())
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise StoreError(
+            f"DuckDB cannot open a file in a folder whose name is not UTF-8: {text!a}",
+            hint="Set HYPATIA_MEM_HOME to another folder.",
+        ) from None
+    return text
 
 
 def _sentence(error: duckdb.Error, home: Path) -> StoreError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,8 +33,6 @@ from hypatia_mem.model import (
 from hypatia_mem.store import ledger, rows
 
 if TYPE_CHECKING:
-    import duckdb
-
     from hypatia_mem.store.connection import Store
 
 __all__ = ["Transaction", "canonical", "new_op_id"]
@@ -82,6 +81,16 @@ _EDITABLE = frozenset(
     }
 )  # fmt: skip
 _LISTS = frozenset({"tags", "scopes", "synonyms", "figures"})
+_KINDS = frozenset(
+    {"knowledge", "message", "session", "rule", "taboo", "memory", "summary", "work-unit"}
+)
+MAX_NAME = 2_000  # characters; a name is a key of the store and a term of the index
+# What no reader sees and what does not break a line: zero width, fillers, variation selectors.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+_QUOTES = str.maketrans("‘’‚‛“”„‟‐‑‒–—", "'" * 4 + '"' * 4 + "-" * 5)
 
 
 def new_op_id(now: datetime) -> str:
@@ -99,8 +108,8 @@ def canonical(text: str) -> str:
     >>> canonical("Never  mock\\u200b the DB!")
     'never mock the db'
     """
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    folded = unicodedata.normalize("NFKC", folded)
+    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
+    folded = unicodedata.normalize("NFKC", seen.casefold()).translate(_QUOTES)
     kept = "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C")
     return " ".join(kept.split()).strip(" .!?;:。！？\"'`")
 
@@ -111,7 +120,6 @@ class Transaction:
     def __init__(
         self,
         store: Store,
-        connection: duckdb.DuckDBPyConnection,
         author: Author,
         now: datetime,
         op_id: str | None,
@@ -121,11 +129,8 @@ class Transaction:
         self.author = author
         self.now = now
         self.op_id = op_id or new_op_id(now)
-        self._db = connection
         self._key = ledger.load_key(store.home)
-        last = connection.execute(
-            "SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1"
-        ).fetchone()
+        last = store.execute("SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1").fetchone()
         self._seq, self._hash = (int(last[0]), str(last[1])) if last else (0, ledger.GENESIS)
         self._mutations: list[dict[str, Any]] = []
         self._touched: list[dict[str, Any]] = []
@@ -167,6 +172,7 @@ class Transaction:
         """
         if not entry.name.strip():
             raise UsageError("an entry needs a name")
+        _refuse_long(entry.name)
         refusal = self._ask_tombstones(entry)
         if refusal is not None:
             return refusal
@@ -183,6 +189,7 @@ class Transaction:
         unknown = set(changes) - _EDITABLE
         if unknown:
             raise UsageError(f"an entry has no field {min(unknown)!r} that could be changed")
+        name = rows.clean(name)
         existing = self.store.entry(name)
         if existing is None:
             raise NotFound(f"knowledge {name!r}")
@@ -207,19 +214,26 @@ class Transaction:
         ``tombstone`` keeps a keyed digest of the value, so that it is not taken in again.
         ``details["statements"]`` counts the statements. Raises NotFound.
         """
+        name = rows.clean(name)
         entry = self.store.entry(name)
         if entry is None:
             raise NotFound(f"knowledge {name!r}")
         if tombstone:
             self._bury(entry, reason)
-        gone = self._db.execute(
+        gone = self.store.execute(
             "SELECT triple FROM statement WHERE subject = ? OR object = ?", [name, name]
         ).fetchall()
+        self.store.execute("DELETE FROM statement WHERE subject = ? OR object = ?", [name, name])
         for (triple,) in gone:
-            self._db.execute("DELETE FROM statement WHERE triple = ?", [triple])
             self._note("delete", str(triple), "statement", reason=reason)
-        self._db.execute("DELETE FROM version WHERE name = ?", [name])
-        self._db.execute("DELETE FROM entry WHERE name = ?", [name])
+        if entry.kind == "message":  # its row stays, so that its line is known; not its words
+            self.store.execute(
+                "UPDATE message SET parts = '[]', text_digest = ''"
+                " WHERE session_id = ? AND turn = ?",
+                [entry.session_id, entry.turn],
+            )
+        self.store.execute("DELETE FROM version WHERE name = ?", [name])
+        self.store.execute("DELETE FROM entry WHERE name = ?", [name])
         verb = "forget" if tombstone else "delete"
         self._note(verb, name, entry.kind, before=rows.digest(entry.content), reason=reason)
         return Outcome("deleted", name, details={"statements": len(gone)})
@@ -231,8 +245,9 @@ class Transaction:
         for part in (statement.subject, statement.predicate, statement.object):
             if not part.strip():
                 raise UsageError("each of a statement's three parts needs a text")
+            _refuse_long(part)
         row = rows.statement_row(statement, self.author, self.now)
-        found = self._db.execute(
+        found = self.store.execute(
             "SELECT 1 FROM statement WHERE triple = ?", [row["triple"]]
         ).fetchone()
         if found:
@@ -243,11 +258,12 @@ class Transaction:
 
     def delete_statement(self, subject: str, predicate: str, object_: str) -> Outcome:
         """Delete a triple. Raises NotFound."""
+        subject, predicate, object_ = map(rows.clean, (subject, predicate, object_))
         key = rows.triple_key(subject, predicate, object_)
-        found = self._db.execute("SELECT 1 FROM statement WHERE triple = ?", [key]).fetchone()
+        found = self.store.execute("SELECT 1 FROM statement WHERE triple = ?", [key]).fetchone()
         if not found:
             raise NotFound(f"statement '({subject}, {predicate}, {object_})'")
-        self._db.execute("DELETE FROM statement WHERE triple = ?", [key])
+        self.store.execute("DELETE FROM statement WHERE triple = ?", [key])
         self._note("delete", key, "statement")
         return Outcome("deleted", key)
 
@@ -259,6 +275,8 @@ class Transaction:
         A message whose ``uuid`` is stored already, in whatever session, is left out (0): resumed
         and forked sessions repeat lines, and a record may be delivered twice.
         """
+        session_id = rows.clean(session_id)
+        messages = [_cleaned(message, session_id) for message in messages]
         known = self.store.known_uuids(message.uuid for message in messages)
         turn = self._turns(session_id)
         turns: list[int] = []
@@ -282,7 +300,7 @@ class Transaction:
         self._bulk("message", [_message_row(message, number) for message, number in fresh])
         for row in entries:
             self._note("create", row["name"], "message", after=row["content_digest"])
-        self._db.execute(
+        self.store.execute(
             "UPDATE session SET turns = ?, updated_at = greatest(updated_at, ?) WHERE id = ?",
             [turn, max(message.at for message, _ in fresh), session_id],
         )
@@ -295,23 +313,26 @@ class Transaction:
         ``changes`` are fields of ``Message``; a changed text makes a new version of the entry.
         Raises NotFound.
         """
+        session_id = rows.clean(session_id)
         found = self.store.messages(session_id, start=turn, limit=1)
         if not found or found[0].turn != turn:
             raise NotFound(f"message {turn} of session {session_id!r}")
         before = found[0]
-        after = replace(before, **changes)
+        after = _cleaned(replace(before, **changes), session_id)
         if after == before:
             return Outcome("unchanged", f"msg-{session_id}-{turn}")
         clash = self.store.known_uuids([after.uuid]).get(after.uuid)
         if clash is not None and clash != (session_id, turn):
             return Outcome("refused", f"msg-{session_id}-{turn}", reason="its line is stored")
         row = _message_row(after, turn)
-        self._db.execute(
+        name = f"msg-{session_id}-{turn}"
+        entry = self.store.entry(name)
+        if entry is None:  # its text was deleted: it does not come back by this door
+            row.update(parts="[]", text_digest="")
+        self.store.execute(
             "DELETE FROM message WHERE session_id = ? AND turn = ?", [session_id, turn]
         )
         self._bulk("message", [row])
-        name = f"msg-{session_id}-{turn}"
-        entry = self.store.entry(name)
         if entry is not None and (after.text, after.at) != (before.text, before.at):
             body = rows.message_entry(after, turn, entry.scopes[0] if entry.scopes else "")
             self._write_again(entry, replace(entry, content=body.content))
@@ -324,10 +345,10 @@ class Transaction:
 
         The start never moves, the end and the last change never go back.
         """
+        session = _cleaned_session(session)
         before = self.store.session(session.id)
         if before is None:
             row = {f.name: getattr(session, f.name) for f in fields(Session)}
-            row = {k: rows.clean(v) if isinstance(v, str) else v for k, v in row.items()}
             self._insert_session(row)
             self._note("create", session.id, "session", index=False)
             return Outcome("created", session.id)
@@ -343,7 +364,7 @@ class Transaction:
         before = self.store.session(session_id)
         if before is None:
             raise NotFound(f"session {session_id!r}")
-        after = replace(before, **changes)
+        after = _cleaned_session(replace(before, **changes))
         if after == before:
             return Outcome("unchanged", session_id)
         self._update_session(
@@ -389,12 +410,12 @@ class Transaction:
                 "aliases": row["aliases"] if aliases is None else list(aliases),
                 "excluded": row["excluded"] if excluded is None else excluded,
             }
-            self._db.execute(
+            self.store.execute(
                 "UPDATE project SET aliases = ?, excluded = ? WHERE scope = ?",
                 [wanted["aliases"], wanted["excluded"], scope],
             )
         else:
-            self._db.execute(
+            self.store.execute(
                 "INSERT INTO project VALUES (?, ?, ?, ?)",
                 [scope, list(aliases or ()), bool(excluded), self.now],
             )
@@ -406,8 +427,8 @@ class Transaction:
     ) -> Outcome:
         """Store a folder's marks and the project it belongs to."""
         path = rows.clean(path)
-        self._db.execute("DELETE FROM root WHERE path = ?", [path])
-        self._db.execute(
+        self.store.execute("DELETE FROM root WHERE path = ?", [path])
+        self.store.execute(
             "INSERT INTO root VALUES (?, ?, ?, ?, ?, ?)",
             [path, scope, git_key, origin_key, rows.clean(remote), self.now],
         )
@@ -416,7 +437,7 @@ class Transaction:
 
     def delete_root(self, path: str) -> Outcome:
         """Forget a folder; its project stays."""
-        self._db.execute("DELETE FROM root WHERE path = ?", [rows.clean(path)])
+        self.store.execute("DELETE FROM root WHERE path = ?", [rows.clean(path)])
         self._note("delete", "", "root", index=False)
         return Outcome("deleted", path)
 
@@ -424,33 +445,38 @@ class Transaction:
         """Put everything of scope ``old`` under ``new``; returns how many entries changed."""
         names = [
             str(row[0])
-            for row in self._db.execute(
+            for row in self.store.execute(
                 "SELECT name FROM entry WHERE list_contains(scopes, ?)", [old]
             ).fetchall()
         ]
         swap = "list_distinct(list_transform(scopes, lambda x: CASE WHEN x = ? THEN ? ELSE x END))"
-        for table in ("entry", "statement"):
-            self._db.execute(
+        triples = self.store.execute(
+            "SELECT triple FROM statement WHERE list_contains(scopes, ?)", [old]
+        ).fetchall()
+        for table in ("entry", "statement", "version"):
+            self.store.execute(
                 f"UPDATE {table} SET scopes = {swap} WHERE list_contains(scopes, ?)",  # noqa: S608
                 [old, new, old],
             )
-        self._db.execute("UPDATE session SET project = ? WHERE project = ?", [new, old])
-        self._db.execute("UPDATE root SET scope = ? WHERE scope = ?", [new, old])
-        self._db.execute("UPDATE tombstone SET scope = ? WHERE scope = ?", [new, old])
+        self.store.execute("UPDATE session SET project = ? WHERE project = ?", [new, old])
+        self.store.execute("UPDATE root SET scope = ? WHERE scope = ?", [new, old])
+        self.store.execute("UPDATE tombstone SET scope = ? WHERE scope = ?", [new, old])
         found = self.store.run("SELECT * FROM project WHERE scope = ?", [old])
         target = self.store.run("SELECT * FROM project WHERE scope = ?", [new])
-        self._db.execute("DELETE FROM project WHERE scope = ?", [old])
+        self.store.execute("DELETE FROM project WHERE scope = ?", [old])
         if found and not target:
             self.put_project(new, aliases=found[0]["aliases"], excluded=found[0]["excluded"])
         for name in names:
             self._note("rescope", name, "entry")
+        for (triple,) in triples:
+            self._note("rescope", str(triple), "statement")
         self._note("rename", new, "project", reason="scope", index=False)
         return len(names)
 
     def set_cursor(self, key: str, position: int) -> None:
         """Say how far a spool segment or a transcript has been read."""
-        self._db.execute("DELETE FROM cursor WHERE key = ?", [key])
-        self._db.execute("INSERT INTO cursor VALUES (?, ?)", [key, position])
+        self.store.execute("DELETE FROM cursor WHERE key = ?", [key])
+        self.store.execute("INSERT INTO cursor VALUES (?, ?)", [key, position])
 
     def set_cursors(self, cursors: dict[str, int]) -> None:
         """Say it for many at once."""
@@ -459,14 +485,14 @@ class Transaction:
 
     def delete_cursors(self, keys: Iterable[str]) -> None:
         """Drop the cursors of segments that are gone."""
-        self._db.execute(
+        self.store.execute(
             "DELETE FROM cursor WHERE key IN (SELECT unnest(?::VARCHAR[]))", [list(keys)]
         )
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a value among the store's own notes."""
-        self._db.execute("DELETE FROM meta WHERE key = ?", [key])
-        self._db.execute("INSERT INTO meta VALUES (?, ?)", [key, value])
+        self.store.execute("DELETE FROM meta WHERE key = ?", [key])
+        self.store.execute("INSERT INTO meta VALUES (?, ?)", [key, value])
 
     # -- inside
 
@@ -478,6 +504,10 @@ class Transaction:
             content=rows.clean(entry.content),
             tags=tuple(rows.clean(tag) for tag in entry.tags),
             scopes=tuple(rows.clean(scope) for scope in entry.scopes),
+            synonyms=tuple(rows.clean(word) for word in entry.synonyms) or existing.synonyms,
+            figures=tuple(rows.clean(figure) for figure in entry.figures) or existing.figures,
+            format=entry.format,
+            kind=entry.kind,
         )
         if not replace:
             raise Conflict(
@@ -491,12 +521,12 @@ class Transaction:
 
     def _write_again(self, before: Entry, after: Entry) -> None:
         """Keep the old content as a version and put the new one in its place."""
-        self._db.execute(
+        self.store.execute(
             "INSERT INTO version SELECT name, version, content, tags, scopes, updated_at, ?, ?"
             " FROM entry WHERE name = ?",
             [self.now, self.op_id, before.name],
         )
-        self._db.execute(
+        self.store.execute(
             """
             UPDATE entry SET content = ?, content_digest = ?, producer = ?, tags = ?,
                 scopes = ?, synonyms = ?, figures = ?, format = ?, kind = ?,
@@ -525,7 +555,7 @@ class Transaction:
         if entry.kind in _OWN_NAMES:
             return None
         digests = self._value_digests(entry)
-        hits = self._db.execute(
+        hits = self.store.execute(
             """
             SELECT digest FROM tombstone WHERE digest IN (SELECT unnest(?::VARCHAR[]))
               AND scope IN (SELECT unnest(?::VARCHAR[]))
@@ -535,7 +565,7 @@ class Transaction:
         if not hits:
             return None
         if self.author.channel in PERSON_CHANNELS:
-            self._db.execute(
+            self.store.execute(
                 """
                 DELETE FROM tombstone WHERE digest IN (SELECT unnest(?::VARCHAR[]))
                   AND scope IN (SELECT unnest(?::VARCHAR[]))
@@ -550,7 +580,7 @@ class Transaction:
     def _bury(self, entry: Entry, reason: str) -> None:
         for scope in entry.scopes or ("",):
             for value in self._value_digests(entry):
-                self._db.execute(
+                self.store.execute(
                     "INSERT INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?)",
                     [
                         value,
@@ -564,9 +594,9 @@ class Transaction:
                 )
 
     def _value_digests(self, entry: Entry) -> list[str]:
-        values = {canonical(entry.content)}
+        values = {canonical(rows.clean(entry.content))}
         if entry.kind in _MEMORY_KINDS:
-            values.add("name:" + canonical(entry.name))
+            values.add("name:" + canonical(rows.clean(entry.name)))
         return [self._key.digest("tombstone", value) for value in values if value]
 
     def _belong(self, session_id: str, scope: str, turns: Iterable[int]) -> None:
@@ -584,7 +614,7 @@ class Transaction:
         ]
         have = {
             str(row[0])
-            for row in self._db.execute(
+            for row in self.store.execute(
                 "SELECT triple FROM statement WHERE predicate = 'belongTo' AND object = ?", [name]
             ).fetchall()
         }
@@ -594,7 +624,7 @@ class Transaction:
             self._note("create", row["triple"], "statement")
 
     def _turns(self, session_id: str) -> int:
-        found = self._db.execute(
+        found = self.store.execute(
             "SELECT coalesce(max(turn), 0) FROM message WHERE session_id = ?", [session_id]
         ).fetchone()
         return int(found[0]) if found else 0
@@ -604,9 +634,9 @@ class Transaction:
         columns = ", ".join(f'"{name}"' for name in names)
         marks = ", ".join("?" for _ in names)
         values = [list(row[name]) if name == "tags" else row[name] for name in names]
-        self._db.execute(
-            f"INSERT INTO session ({columns}, turns) VALUES ({marks}, 0)",  # noqa: S608 - our names
-            values,
+        self.store.execute(
+            f"INSERT INTO session ({columns}, turns) VALUES ({marks}, ?)",  # noqa: S608 - our names
+            [*values, self._turns(row["id"])],
         )
 
     def _update_session(self, session: Session) -> None:
@@ -615,10 +645,8 @@ class Transaction:
         values: list[Any] = []
         for name in names:
             value = getattr(session, name)
-            if isinstance(value, str):
-                value = rows.clean(value)
             values.append(list(value) if name == "tags" else value)
-        self._db.execute(
+        self.store.execute(
             f"UPDATE session SET {sets} WHERE id = ?",  # noqa: S608 - our own column names
             [*values, session.id],
         )
@@ -636,14 +664,16 @@ class Transaction:
     ) -> None:
         """Add a ledger row, and tell the search index that the name changed."""
         self._seq += 1
-        plain = kind in ("message", "session", "project", "root")
+        target = rows.clean(target)
+        plain = _is_own_name(target, kind)
+        known = kind in _KINDS or kind in ("statement", "project", "root")
         row: dict[str, Any] = {
             "seq": self._seq,
             "at": self.now,
             "op_id": self.op_id,
             "actor": self.author.actor,
             "channel": str(self.author.channel),
-            "verb": f"{verb} {kind}",
+            "verb": f"{verb} {kind if known else 'entry'}",
             "target": target if plain else "#" + self._key.digest("target", target)[:24],
             "before_digest": before and self._key.digest("content", before)[:32],
             "after_digest": after and self._key.digest("content", after)[:32],
@@ -661,17 +691,33 @@ class Transaction:
         if not values:
             return
         types = _TABLES[table]
+        values = [{key: rows.storable(value) for key, value in row.items()} for row in values]
         columns = ", ".join(f'v."{name}"' for name in types)
-        self._db.execute(
+        self.store.execute(
             f"""
             INSERT INTO {table}
             SELECT {columns} FROM (SELECT unnest(from_json(?::JSON, ?)) AS v)
             """,  # noqa: S608 - table and columns are this module's own constants
-            [json.dumps(list(values), default=_plain), json.dumps([types])],
+            [json.dumps(values, default=_plain), json.dumps([types])],
         )
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _refuse_long(name: str) -> None:
+    if len(name) > MAX_NAME:
+        raise UsageError(
+            f"a name of {len(name)} characters is too long: {MAX_NAME} is the most",
+            hint="Give it a short name and put the text into its content.",
+        )
+
+
+def _is_own_name(name: str, kind: str) -> bool:
+    """Tell whether a target is a name that the program made, and no words of a person."""
+    if kind in ("project", "root"):
+        return True
+    return (kind == "message" and name.startswith("msg-")) or kind == "session"
 
 
 def _message_row(message: Message, turn: int) -> dict[str, Any]:
@@ -692,13 +738,38 @@ def _message_row(message: Message, turn: int) -> dict[str, Any]:
     }
 
 
+def _cleaned(message: Message, session_id: str) -> Message:
+    """Return a message whose texts are storable, as one of ``session_id``."""
+    return replace(
+        message,
+        session_id=session_id,
+        uuid=rows.clean(message.uuid),
+        text=rows.clean(message.text),
+        parent_uuid=rows.clean(message.parent_uuid),
+        prompt_id=rows.clean(message.prompt_id),
+        response_id=rows.clean(message.response_id),
+        agent_id=rows.clean(message.agent_id),
+        flags=tuple(rows.clean(flag) for flag in message.flags),
+        tokens=min(max(message.tokens, 0), 2**31 - 1),
+    )
+
+
+def _cleaned_session(session: Session) -> Session:
+    changes: dict[str, Any] = {
+        one.name: rows.clean(value)
+        for one in fields(Session)
+        if isinstance(value := getattr(session, one.name), str)
+    }
+    return replace(session, **changes, tags=tuple(rows.clean(tag) for tag in session.tags))
+
+
 def _merged(before: Session, new: Session) -> Session:
     changes: dict[str, Any] = {}
     for one in fields(Session):
         value = getattr(new, one.name)
         if value in ("", None, (), False) or one.name == "id":
             continue
-        changes[one.name] = rows.clean(value) if isinstance(value, str) else value
+        changes[one.name] = value
     if before.started_at is not None and new.started_at is not None:
         changes["started_at"] = min(before.started_at, new.started_at)
     for name in ("updated_at", "ended_at"):

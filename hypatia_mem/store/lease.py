@@ -32,27 +32,49 @@ def lease(home: Path, *, write: bool, deadline: float = 10.0) -> Iterator[None]:
     made, RuntimeError when this thread holds it already (it would wait for itself).
     """
     path = home / "store.lock"
-    if getattr(_held, "path", None) == path:
-        raise RuntimeError("the store is open already in this thread: pass it on, do not reopen")
+    mine: set[tuple[int, int]] = _held.__dict__.setdefault("files", set())
+    until = time.monotonic() + deadline
+    while True:
+        fd = _opened(path)
+        try:
+            file = _identity(os.fstat(fd))
+            if file in mine:
+                raise RuntimeError("the store is open already in this thread: pass it on")
+            _take(fd, write=write, until=until)
+            if not _is_at(path, file):
+                continue  # somebody cleared the folder while we waited: that lock locks nobody out
+            mine.add(file)
+            try:
+                yield
+            finally:
+                mine.discard(file)
+            return
+        finally:
+            os.close(fd)  # drops the lock
+
+
+def _opened(path: Path) -> int:
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     except OSError as error:
         raise StoreError(
             f"the lock of the store cannot be opened: {path} ({error.strerror})",
             hint="Check that the memory's folder exists and is yours: hypatia-mem doctor",
         ) from error
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _is_at(path: Path, file: tuple[int, int]) -> bool:
     try:
-        _take(fd, write=write, until=time.monotonic() + deadline, path=path)
-        _held.path = path
-        try:
-            yield
-        finally:
-            _held.path = None
-    finally:
-        os.close(fd)  # drops the lock
+        return _identity(path.stat()) == file
+    except OSError:
+        return False
 
 
-def _take(fd: int, *, write: bool, until: float, path: Path) -> None:
+def _take(fd: int, *, write: bool, until: float) -> None:
     while not _try(fd, write=write):
         if time.monotonic() >= until:
             raise StoreBusy(
@@ -75,8 +97,13 @@ def _try(fd: int, *, write: bool) -> bool:
         return try_lock(fd)
     try:
         fcntl.flock(fd, (fcntl.LOCK_EX if write else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError as error:  # a network folder without locks, say: waiting would not help
+        raise StoreError(
+            f"the folder of the store cannot be locked ({error.strerror})",
+            hint="Keep the memory on a local disk: set HYPATIA_MEM_HOME.",
+        ) from error
     return True
 
 

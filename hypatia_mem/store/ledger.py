@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -67,7 +68,7 @@ def chain_hash(previous: str, row: dict[str, Any]) -> str:
     return made.hexdigest()
 
 
-def verify_rows(rows: list[dict[str, Any]]) -> int | None:
+def verify_rows(rows: Iterable[dict[str, Any]]) -> int | None:
     """Return the sequence number of the first row that does not fit the chain, None if all do."""
     previous, expected = GENESIS, 1
     for row in rows:

@@ -28,6 +28,7 @@ __all__ = [
     "session_of",
     "statement_of",
     "statement_row",
+    "storable",
     "triple_key",
 ]
 
@@ -41,6 +42,15 @@ def clean(text: str) -> str:
     if _LONE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def storable(value: Any) -> Any:
+    """Return a value with every text in it cleaned; lists of texts too."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list | tuple):
+        return [storable(item) for item in value]
+    return value
 
 
 def digest(text: str) -> str:
@@ -122,7 +132,11 @@ def statement_row(statement: Statement, author: Author, now: datetime) -> dict[s
     subject, predicate, object_ = (
         clean(part) for part in (statement.subject, statement.predicate, statement.object)
     )
-    synonyms = None if statement.synonyms is None else json.dumps(dict(statement.synonyms))
+    synonyms = (
+        None
+        if statement.synonyms is None
+        else clean(json.dumps(dict(statement.synonyms), ensure_ascii=False))
+    )
     return {
         "triple": triple_key(subject, predicate, object_),
         "subject": subject,

@@ -18,7 +18,7 @@ import re
 import shutil
 import time
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from hypatia_mem.errors import IndexUnavailable
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["Document", "Hit", "SearchIndex", "sync_index", "terms"]
+__all__ = ["Document", "Hit", "IndexBusy", "SearchIndex", "sync_index", "terms"]
 
 FORMAT = "2"  # of terms and fields: another number means the index is built anew
 HEAP_BYTES = 15_000_000
@@ -43,6 +43,7 @@ _CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-
 _PIECE = re.compile(rf"[{_CJK}]|[^\s{_CJK}]+")
 # Triples that only say what an entry is: whoever searches finds the entry itself.
 _JOINTS = {("is_a", kind) for kind in ("rule", "taboo", "memory", "work-unit")}
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _EDGES_FRONT = "\"'`([{<*_«“‘"
@@ -86,6 +87,10 @@ class Hit:
     at: datetime | None
 
 
+class IndexBusy(IndexUnavailable):
+    """Another process is writing the index; there is nothing wrong with it."""
+
+
 class SearchIndex:
     """The index of a memory's home. Nothing is opened before it is used."""
 
@@ -123,17 +128,19 @@ class SearchIndex:
         Raises IndexUnavailable when there is no index.
         """
         self.seq()
-        index, schema, analyzer = self._open()
-        wanted, phrases, prefix = _query_terms(text, analyzer)
-        if (not wanted and not phrases) or limit < 1:
-            return []
-        query = _query(schema, wanted, phrases, prefix, scopes, kinds, catalog)
-        searcher = index.searcher()
-        found = searcher.search(query, limit=limit, offset=offset)
-        return [
-            _hit(searcher.doc(address), score, [*wanted, *(w for p in phrases for w in p)])
-            for score, address in found.hits
-        ]
+        with _readable():
+            index, schema, analyzer = self._open()
+            wanted, phrases, prefix = _query_terms(text, analyzer)
+            searcher = index.searcher()
+            offset = max(0, offset)
+            # The engine makes room for as many as are asked for before it looks.
+            limit = min(limit, int(searcher.num_docs) - offset)
+            if (not wanted and not phrases) or limit < 1:
+                return []
+            query = _query(schema, wanted, phrases, prefix, scopes, kinds, catalog)
+            found = searcher.search(query, limit=limit, offset=offset)
+            shown = [*wanted, *(word for run in phrases for word in run)]
+            return [_hit(searcher.doc(address), score, shown) for score, address in found.hits]
 
     def update(
         self, documents: Iterable[Document], removed: Iterable[str], seq: int | None
@@ -143,15 +150,15 @@ class SearchIndex:
         ``seq`` None leaves the recorded sequence. Raises IndexUnavailable when another process
         writes the index for longer than a few seconds.
         """
-        index, schema, _ = self._open(create=True)
-        del schema
-        with self._writer(index) as writer:
-            for name in removed:
-                writer.delete_documents_by_term("name", _key(name))
-            for document in documents:
-                writer.delete_documents_by_term("name", _key(document.name))
-                writer.add_document(_tantivy_document(document))
-            writer.commit()
+        with _readable():
+            index = self._open(create=True)[0]
+            with self._writer(index) as writer:
+                for name in removed:
+                    writer.delete_documents_by_term("name", _key(name))
+                for document in documents:
+                    writer.delete_documents_by_term("name", _key(document.name))
+                    writer.add_document(_tantivy_document(document))
+                writer.commit()
         if seq is not None:
             self._write_seq(seq)
 
@@ -182,23 +189,8 @@ class SearchIndex:
                 index = tantivy.Index(schema, path=str(self._folder), reuse=True)
             else:
                 index = tantivy.Index.open(str(self._folder))
-        except (ValueError, OSError) as error:
-            if create:
-                return self._anew(tantivy, schema)
-            raise IndexUnavailable(
-                f"the search index cannot be read ({type(error).__name__})",
-                hint="It is made again from the store: hypatia-mem worker drain",
-            ) from error
         finally:
             os.umask(umask)
-        analyzer = _analyzer(tantivy)
-        index.register_tokenizer("hypatia", analyzer)
-        return index, schema, analyzer
-
-    def _anew(self, tantivy: Any, schema: Any) -> tuple[Any, Any, Any]:
-        """Begin again where the files cannot be read, or are those of another format."""
-        self.clear()
-        index = tantivy.Index(schema, path=str(self._folder), reuse=True)
         analyzer = _analyzer(tantivy)
         index.register_tokenizer("hypatia", analyzer)
         return index, schema, analyzer
@@ -214,7 +206,7 @@ class SearchIndex:
                     break
                 except ValueError as error:  # another writer has the index
                     if time.monotonic() > until:
-                        raise IndexUnavailable(
+                        raise IndexBusy(
                             "another process is writing the search index",
                             hint="It follows the store by itself; try again in a moment.",
                         ) from error
@@ -236,20 +228,46 @@ class SearchIndex:
         temporary.replace(path)
 
 
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """Turn what the engine says of files it cannot use into a sentence with a remedy."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise _unreadable(error) from error
+    except BaseException as error:
+        # A damaged segment can end in a panic of the engine, which is no Exception.
+        if type(error).__name__ == "PanicException":
+            raise _unreadable(error) from None
+        raise
+
+
+def _unreadable(error: BaseException) -> IndexUnavailable:
+    return IndexUnavailable(
+        f"the search index cannot be read or written ({type(error).__name__})",
+        hint="It is made again from the store: hypatia-mem worker drain",
+    )
+
+
 def sync_index(store: Store, index: SearchIndex) -> int:
     """Bring the index to the store's ledger sequence; returns how many names it looked at.
 
     Raises IndexUnavailable when another process is writing it: that one brings it up to date.
     """
+    target = store.ledger_seq()
     try:
         seq = index.seq()
-    except IndexUnavailable:
-        seq = 0
+        if seq > target:  # the store was restored from before: begin again
+            raise IndexUnavailable("the search index knows more than the store")
+        return _follow(store, index, seq, target)
+    except IndexBusy:
+        raise
+    except IndexUnavailable:  # missing, unreadable or of another format: all of it, from nothing
         index.clear()
-    target = store.ledger_seq()
-    if seq > target:  # the store was restored from before: begin again
-        index.clear()
-        seq = 0
+        return _follow(store, index, 0, target)
+
+
+def _follow(store: Store, index: SearchIndex, seq: int, target: int) -> int:
     looked = 0
     while seq < target or (not looked and not _has_seq(index)):
         changed = store.changed_since(seq, BATCH)
@@ -324,8 +342,7 @@ def terms(text: str) -> list[str]:
 def _folded(text: str) -> str:
     if text.isascii():
         return text
-    decomposed = unicodedata.normalize("NFKD", text)
-    kept = "".join(c for c in decomposed if not "\u0300" <= c <= "\u036f")
+    kept = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFKC", kept.encode("utf-8", "replace").decode("utf-8"))
 
 
@@ -439,7 +456,7 @@ def _tantivy_document(document: Document) -> Any:
 
 def _key(text: str) -> str:
     """Return a term for a name or a scope; the empty (global) scope needs one too."""
-    return "=" + text.encode("utf-8", "replace").decode("utf-8")[:30_000]
+    return "=" + text.encode("utf-8", "replace")[:60_000].decode("utf-8", "ignore")
 
 
 def _entry_text(name: str, content: str, kind: str, synonyms: Sequence[str]) -> str:

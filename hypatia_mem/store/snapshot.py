@@ -65,6 +65,7 @@ def make_snapshot(home: Path) -> Snapshot:
             }
         with attached(temporary, write=False) as copy:
             found = _counts(copy)
+            _read_all(copy)
         if found != wanted:
             raise StoreCorrupt("a snapshot did not hold what the store holds; it was thrown away")
         _sync(temporary)
@@ -107,35 +108,52 @@ def restore(home: Path) -> Path:
     """Set a damaged store aside and put the newest readable snapshot, or nothing, in its place.
 
     Returns the folder that keeps the damaged files. The cursors come from the snapshot, so the
-    next drain reads every later turn again from the retained spool.
+    next drain reads every later turn again from the retained spool. A kill in here leaves a store
+    that is damaged still, or missing beside its snapshots: both are restored at the next try.
     """
-    import duckdb
-
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     kept = home / "quarantine" / stamp
     with lease(home, write=True):
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in (FILE, FILE + ".wal"):
-            with contextlib.suppress(FileNotFoundError):
-                (home / name).replace(kept / name)
-        for snapshot in snapshots(home):
-            temporary = home / f".{FILE}.{os.getpid()}"
-            try:
-                _copy(snapshot.path, temporary)
-                with attached(temporary, write=False) as copy:
-                    if _counts(copy) != snapshot.counts:
-                        continue
-            except (OSError, duckdb.Error):
-                continue
-            else:
+        temporary = home / f".{FILE}.{os.getpid()}"
+        try:
+            usable = any(_copied_whole(snapshot, temporary) for snapshot in snapshots(home))
+            for path in [
+                *home.glob(FILE + ".*"),
+                home / FILE,
+            ]:  # logs first: never beside a new file
+                with contextlib.suppress(FileNotFoundError):
+                    path.replace(kept / path.name)
+            if usable:
                 temporary.replace(home / FILE)
-                break
-            finally:
-                temporary.unlink(missing_ok=True)
+            else:  # with them in place the missing store would be taken for one to restore
+                for path in (home / "snapshots").iterdir():
+                    path.replace(kept / path.name)
+        finally:
+            temporary.unlink(missing_ok=True)
     # The index may know what the restored store does not: it is derived, let it be made again.
     with contextlib.suppress(OSError):
         (home / "index" / "seq").unlink(missing_ok=True)
     return kept
+
+
+def _copied_whole(snapshot: Snapshot, target: Path) -> bool:
+    """Copy a snapshot; tell whether the copy can be read to its end and says what it should."""
+    import duckdb
+
+    try:
+        _copy(snapshot.path, target)
+        with attached(target, write=False) as copy:
+            _read_all(copy)
+            return _counts(copy) == snapshot.counts
+    except (OSError, duckdb.Error):
+        return False
+
+
+def _read_all(connection: duckdb.DuckDBPyConnection) -> None:
+    """Read every block of every table: a count alone leaves most of them untouched."""
+    for table in _TABLES:
+        connection.execute(f"SELECT bit_xor(hash(t)) FROM {table} AS t").fetchone()  # noqa: S608
 
 
 def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
