@@ -241,6 +241,7 @@ class _Planner:
         """Match, hold back what may change, and put the rest in order."""
         shown = list(self._of_session(messages, elsewhere))
         fresh = self._bind([one for one in shown if one.uuid not in self.own])
+        self._refresh(shown, growing)
         self.slots += [_fresh_slot(one) for one in fresh]
         self._match()
         settled_ns = self._settled_ns() if complete else 0
@@ -299,6 +300,16 @@ class _Planner:
             slot.digest = word.slot.digest
             slot.flags = word.slot.flags
         return [message for message in fresh if message.uuid not in bound]
+
+    def _refresh(self, shown: Sequence[Message], growing: Collection[str]) -> None:
+        """Match against what a stored message has become, not what it was when it was stored."""
+        for message in shown:
+            slot = self.names.get(message.uuid)
+            if slot is None:
+                continue
+            slot.flags |= frozenset(message.flags)
+            if message.uuid not in growing:  # else a restart may see half of it
+                slot.digest = digest(message.text)
 
     def _finished(self, shown: Sequence[Message], *, ended: bool) -> frozenset[str]:
         """Return the ids of messages that a Stop, or the session's end, says are whole.

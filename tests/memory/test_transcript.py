@@ -218,7 +218,7 @@ class TestFlags:
             ("interrupted_old", "run it", ("interrupted", "unanswered")),
             ("interrupted_old", "after", ()),
             ("tools", "break", ("api-error", "unanswered")),
-            ("tools", "First thought.\n\nSecond thought.", ("blocks", "partial")),
+            ("two_texts", "First thought.\n\nSecond thought.", ("blocks",)),
             ("queued_new", "wider", ("queued",)),
             ("queued_old", "wider", ("queued",)),
             ("queued_new", "and a poem", ("queued",)),
