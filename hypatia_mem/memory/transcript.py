@@ -557,7 +557,8 @@ class _Folder:
             said.parts.append({"type": "reasoning", "text": self._cut(_str(block.get("thinking")))})
         elif kind in ("tool_use", "server_tool_use"):
             call = _str(block.get("id"))
-            made = json.dumps(block.get("input"), ensure_ascii=False)
+            # Each text by itself: escaped as JSON, a line's end no longer ends a secret's line.
+            made = json.dumps(self._texts_cut(block.get("input")), ensure_ascii=False)
             said.parts.append(
                 {
                     "type": "tool_use",
@@ -710,6 +711,16 @@ class _Folder:
             tokens=one.tokens,
             flags=tuple(sorted(flags)),
         )
+
+    def _texts_cut(self, value: object) -> object:
+        """Redact and shorten every text of a tool's input, however deep."""
+        if isinstance(value, str):
+            return self._cut(value)
+        if isinstance(value, list):
+            return [self._texts_cut(item) for item in value]
+        if isinstance(value, Mapping):
+            return {self._cut(str(key)): self._texts_cut(item) for key, item in value.items()}
+        return value
 
     def _cut(self, text: str) -> str:
         return self._redact(clean(text[:REDACT_CHARS]))[:PART_CHARS]
