@@ -460,8 +460,13 @@ def _quoted(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """Return an absolute path as text. Raises StoreError for bytes that are no text."""
+    """Return an absolute path as text. Raises StoreError for one that the engine cannot open."""
     text = str(path.absolute())
+    if "?" in text:  # the engine would look for its log at another place
+        raise StoreError(
+            f"DuckDB cannot open a file in a folder with a question mark in its name: {text}",
+            hint="Set HYPATIA_MEM_HOME to another folder.",
+        )
     try:
         text.encode()
     except UnicodeEncodeError:

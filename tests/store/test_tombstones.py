@@ -1,0 +1,135 @@
+"""What a person had forgotten does not come back by itself, however it is spelled."""
+
+from __future__ import annotations
+
+import pytest
+
+from hypatia_mem.model import Author, Channel, Entry
+from hypatia_mem.store.gateway import canonical
+
+VALUE = "Déploy the staging URL don't wait"
+SAME = [
+    VALUE,
+    VALUE.upper(),
+    "De\u0301ploy the staging URL don't wait",
+    "  Déploy   the\tstaging\nURL don't wait. ",
+    "Déploy the sta\u200bging URL\u2060 don't wait\ufeff",
+    "De\u200d\u0301ploy the staging URL don't wait!",
+    "Déploy the ｓｔａｇｉｎｇ URL don't wait",
+    "Déploy the staging\u00a0URL don’t wait",
+    "Déploy the staging\ufe0f URL don\u034f't wait",
+    '"Déploy the staging URL don\'t wait"',
+]
+OTHER = [
+    "Deploy the staging URL don't wait now",
+    "Déploy the staging URLs don't wait",
+    "Déploythe staging URL don't wait",
+    "Déploy staging the URL don't wait",
+    "",
+    "...",
+]
+
+
+@pytest.fixture
+def forgotten(kit):
+    with kit.change() as txn:
+        txn.put_entry(kit.rule(VALUE, "rule:deploy"))
+        outcome = txn.delete_entry("rule:deploy", tombstone=True)
+        assert outcome.verb == "deleted"
+    return kit
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_no_spelling_of_it_is_taken_from_an_agent(forgotten, text):
+    with forgotten.change(forgotten.agent) as txn:
+        outcome = txn.put_entry(forgotten.rule(text, "memory:other", kind="memory"))
+        assert outcome.verb == "refused"
+        assert outcome.reason
+    with forgotten.open() as store:
+        assert store.entry("memory:other") is None
+        assert store.ledger(limit=1)[0]["verb"] == "refuse memory"
+
+
+@pytest.mark.parametrize("text", OTHER)
+def test_another_value_passes(forgotten, text):
+    with forgotten.change(forgotten.agent) as txn:
+        assert txn.put_entry(forgotten.rule(text, "memory:other")).verb == "created"
+
+
+@pytest.mark.parametrize("channel", list(Channel))
+def test_only_a_person_lifts_it(forgotten, channel):
+    person = channel in (Channel.CLI_PERSON, Channel.HOOK_PROMPT)
+    with forgotten.change(Author(channel)) as txn:
+        outcome = txn.put_entry(forgotten.rule(VALUE, "rule:deploy"))
+        assert outcome.verb == ("created" if person else "refused")
+    with forgotten.open() as store:
+        verbs = {row["verb"] for row in store.ledger()}
+        assert ("lift rule" in verbs) is person
+    with forgotten.change(forgotten.agent) as txn:  # lifted means lifted
+        again = txn.put_entry(forgotten.rule(VALUE, "rule:deploy-2"))
+        assert again.verb == ("created" if person else "refused")
+
+
+def test_the_name_is_forgotten_too_and_knowledge_of_it_is_not(forgotten):
+    with forgotten.change(forgotten.agent) as txn:
+        assert txn.put_entry(forgotten.rule("Other words", "rule:Deploy")).verb == "refused"
+        other = Entry("rule:deploy", "Other words", scopes=("app",))
+        assert txn.put_entry(other).verb == "created"
+
+
+def test_it_holds_in_its_scope_only(forgotten):
+    with forgotten.change(forgotten.agent) as txn:
+        for scope in ("my-app", "ap", ""):
+            one = forgotten.rule(VALUE, f"rule:{scope}x", scope=scope)
+            assert txn.put_entry(one).verb == "created", scope
+        both = Entry("rule:y", VALUE, kind="rule", scopes=("z", "app"))
+        assert txn.put_entry(both).verb == "refused"
+
+
+def test_an_entry_cannot_be_changed_into_it(forgotten):
+    with forgotten.change(forgotten.agent) as txn:
+        txn.put_entry(forgotten.rule("Fine", "rule:fine"))
+        assert txn.update_entry("rule:fine", content=VALUE.upper()).verb == "refused"
+        assert txn.put_entry(forgotten.rule(VALUE, "rule:fine"), replace=True).verb == "refused"
+        assert txn.update_entry("rule:fine", content="Better").verb == "updated"
+        # nor moved to where it is not wanted
+        txn.put_entry(forgotten.rule(VALUE, "rule:there", scope="there"))
+        assert txn.update_entry("rule:there", scopes=("app",)).verb == "refused"
+
+
+def test_turns_that_say_it_are_still_kept(forgotten):
+    with forgotten.change(forgotten.agent) as txn:
+        assert txn.put_messages("s-1", [forgotten.message(1, VALUE)], "app") == [1]
+
+
+def test_a_plain_deletion_forbids_nothing(kit):
+    with kit.change() as txn:
+        txn.put_entry(kit.rule(VALUE, "rule:deploy"))
+        txn.delete_entry("rule:deploy")
+    with kit.change(kit.agent) as txn:
+        assert txn.put_entry(kit.rule(VALUE, "rule:deploy")).verb == "created"
+
+
+def test_nothing_of_it_is_left_in_clear(forgotten):
+    with forgotten.open() as store:
+        for table in ("entry", "version", "mutation", "tombstone", "statement"):
+            said = repr(store.run(f"SELECT * FROM {table}")).casefold()
+            assert "staging" not in said
+            assert "rule:deploy" not in said
+
+
+def test_stored_garbage_and_the_garbage_itself_are_one_value(kit):
+    bad = "half \ud83d and \0"
+    with kit.change() as txn:
+        txn.put_entry(kit.rule(bad, "memory:bad"))
+        txn.delete_entry("memory:bad", tombstone=True)
+    with kit.change(kit.agent) as txn:
+        assert txn.put_entry(kit.rule(bad, "memory:b2")).verb == "refused"
+
+
+def test_canonical_forms():
+    assert canonical("Never  mock\u200b the DB!") == "never mock the db"
+    assert canonical("Straße") == canonical("STRASSE")
+    assert canonical("知识。") == canonical("知识")
+    assert canonical("👍🏽") != canonical("👍")
+    assert canonical(" \u200b ") == ""
