@@ -334,7 +334,11 @@ _KNOWN_STARTS = (
 def _escaped(words: tuple[bytes, ...]) -> list[bytes]:
     r"""Return the non-ASCII words as JSON's ``\uXXXX`` escapes, in lower case."""
     texts = [word.decode() for word in words]
-    return [text.encode("ascii", "backslashreplace") for text in texts if not text.isascii()]
+    return [
+        "".join(c if c.isascii() else f"\\u{ord(c):04x}" for c in text).encode()
+        for text in texts
+        if not text.isascii()
+    ]
 
 
 def _has_escaped_ascii(data: bytes) -> bool:
