@@ -37,6 +37,7 @@ __all__ = ["BLANK", "Carry", "Facts", "Folded", "Lines", "Title", "clean", "fold
 PART_CHARS = 2000  # of a tool's input or output that are kept
 REDACT_CHARS = 65_536  # redacted before the cut, so that a cut never halves a secret
 MAX_LINE_BYTES = 64 << 20
+SEEN_LINES = 1000
 CHUNK_BYTES = 1 << 20
 DEFAULT_LIMIT_BYTES = 8 << 20
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  naive UTC, as everywhere in the program
@@ -139,6 +140,7 @@ class Carry:
     caveats: set[str] = field(default_factory=set)
     absorbed: set[str] = field(default_factory=set)
     last_at: datetime = EPOCH
+    seen: dict[str, None] = field(default_factory=dict)  # ids of the last lines, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,8 @@ class _Folder:
         kind = line.get("type")
         if line.get("isSidechain") or (line.get("agentId") and kind in ("user", "assistant")):
             return
+        if self._repeated(line):
+            return
         self._note(line)
         if kind == "user":
             self._user(offset, line)
@@ -294,6 +298,24 @@ class _Folder:
             self._system(line)
         else:
             self._bookkeeping(line)
+
+    def _repeated(self, line: Mapping[str, Any]) -> bool:
+        """Tell whether this very line stood here before: 2.1.197 may write one twice.
+
+        The last thousand are remembered; an older one's message is known by its id anyway.
+        """
+        uuid = _str(line.get("uuid"))
+        if not uuid:
+            return False
+        content = str(line.get("message") or line.get("attachment")).encode("utf-8", "replace")
+        key = f"{uuid}:{hashlib.sha256(content).hexdigest()[:16]}"
+        seen = self.state.seen
+        if key in seen:
+            return True
+        seen[key] = None
+        if len(seen) > SEEN_LINES:
+            del seen[next(iter(seen))]
+        return False
 
     def finish(self, end: int, *, flush: bool) -> Folded:
         """Give what was found and where a restart has to begin."""

@@ -455,3 +455,21 @@ def test_session_without_hooks_is_found_beside_a_known_one(world: World) -> None
     world.settle()
     assert [text for _, _, text in world.texts("s-lost")] == ["words of s-lost", "yes", "next"]
     assert world.texts("s-private") == []
+
+
+def test_line_written_twice_is_said_once(world: World) -> None:
+    """The client may append a line again after a compaction: its words are not doubled."""
+    world.line("user", "first", promptId="p", promptSource="typed")
+    world.line("assistant", "one")
+    lines = world.transcript.read_text("utf-8").splitlines(keepends=True)
+    world.hook("UserPromptSubmit", prompt="first", prompt_id="p")
+    world.drain.step()
+    with world.transcript.open("a", encoding="utf-8") as out:
+        out.write(lines[1])
+    world.hook("Stop", last_assistant_message="one", prompt_id="p")
+    world.settle()
+    with world.transcript.open("a", encoding="utf-8") as out:
+        out.writelines(lines)
+    world.hook("SessionEnd", reason="other")
+    world.settle(final=True)
+    assert world.texts() == [(1, "user", "first"), (2, "assistant", "one")]
