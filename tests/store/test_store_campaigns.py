@@ -1,0 +1,132 @@
+"""Slow: many processes at once, writers killed at random, a disk that fills up."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hypatia_mem.errors import StoreError
+from hypatia_mem.store.connection import open_store
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+REPOSITORY = Path(__file__).parents[2]
+START = """
+import sys, time
+sys.path.insert(0, sys.argv[2])
+from datetime import datetime
+from pathlib import Path
+from hypatia_mem.model import Author, Channel, Message
+from hypatia_mem.store.connection import open_store
+home, me, rounds = Path(sys.argv[1]), sys.argv[3], int(sys.argv[4])
+now = datetime(2026, 11, 30)
+"""
+WRITER = (
+    START
+    + """
+for number in range(rounds):
+    said = [Message(me, f"{me}-{number}-{n}", "user", "x" * 200, now) for n in range(20)]
+    with open_store(home, write=True, deadline=120) as store:
+        with store.transaction(Author(Channel.HOOK), now=now) as txn:
+            turns = txn.put_messages(me, said, "app")
+            txn.set_cursor(me, number + 1)
+        print(number, turns[-1], flush=True)
+"""
+)
+READER = (
+    START
+    + """
+for number in range(rounds):
+    with open_store(home, write=False, deadline=120) as store:
+        for session in store.run("SELECT DISTINCT session_id AS id FROM message"):
+            turns = [one.turn for one in store.messages(session["id"], limit=10_000)]
+            assert turns == list(range(1, len(turns) + 1))
+            assert len(turns) == 20 * store.cursors()[session["id"]], "half a transaction"
+    time.sleep(0.02)
+"""
+)
+
+
+def start(code, home, name, rounds):
+    command = [sys.executable, "-c", code, str(home), str(REPOSITORY), name, str(rounds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_eight_processes_lose_nothing(home):
+    with open_store(home, write=True):
+        pass
+    writers = [start(WRITER, home, f"w{n}", 15) for n in range(4)]
+    readers = [start(READER, home, f"r{n}", 15) for n in range(4)]
+    for one in [*writers, *readers]:
+        _, said = one.communicate(timeout=600)
+        assert one.returncode == 0, said
+    with open_store(home, write=False) as store:
+        assert store.counts()["messages"] == 4 * 15 * 20
+        assert store.cursors() == {f"w{n}": 15 for n in range(4)}
+        assert store.verify_ledger() is None
+
+
+def test_writers_killed_at_random_lose_nothing_they_acknowledged(home):
+    chance = random.Random(2)
+    for trial in range(60):
+        name = f"k{trial}"
+        writer = start(WRITER, home, name, 1000)
+        acknowledged = [writer.stdout.readline() for _ in range(chance.randint(1, 3))]
+        time.sleep(chance.random() * 0.1)
+        writer.kill()
+        rest, said = writer.communicate()
+        lines = "".join(acknowledged) + rest
+        assert acknowledged[-1], said
+        done = int(lines.rstrip("\n").splitlines()[-1].split()[0]) + 1
+        with open_store(home, write=trial % 2 == 0) as store:
+            turns = [one.turn for one in store.messages(name, limit=100_000)]
+            assert len(turns) in (20 * done, 20 * (done + 1))
+            assert turns == list(range(1, len(turns) + 1))
+            assert store.cursors()[name] * 20 == len(turns)
+            assert store.verify_ledger() is None
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk: needs root on Linux"
+)
+def test_a_full_disk_is_a_sentence_and_loses_nothing(kit, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        home, stored = disk / "home", 0
+        text = "".join(random.Random(3).choices("abcdefghij klmnop", k=20_000))
+        refused = None
+        for number in range(400):
+            try:
+                with (
+                    open_store(home, write=True) as store,
+                    store.transaction(kit.person, now=kit.now) as txn,
+                ):
+                    said = [kit.message(number, f"{number} {text[n:]}", uuid=f"{number}-{n}")
+                            for n in range(5)]  # fmt: skip
+                    txn.put_messages("s-1", said, "app")
+                stored = number + 1
+            except StoreError as error:
+                refused = error
+                break
+        assert refused is not None
+        assert "no space" in str(refused)
+        assert "abc" not in str(refused)
+        subprocess.run(["mount", "-o", "remount,size=60m", str(disk)], check=True)
+        with open_store(home, write=True) as store:
+            kept = store.counts()["messages"]
+            assert kept in (5 * stored, 5 * (stored + 1))
+            assert store.verify_ledger() is None
+            with store.transaction(kit.person, now=kit.now) as txn:
+                again = [kit.message(999, "after", uuid="after")]
+                assert txn.put_messages("s-1", again, "app") == [kept + 1]
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=False)
