@@ -359,7 +359,8 @@ class Drain:
         self._store_summary(store, txn, one, scope)
         for message, turn in zip(plan.store, turns, strict=True):
             if turn and message.role == "user":
-                self._obey(store, txn, message, turn, scope, typed=message.uuid in plan.typed)
+                typed = message.uuid in plan.typed
+                touched |= self._obey(store, txn, message, turn, scope, typed=typed)
         if plan.store or plan.amend or outcome.verb != "unchanged":
             touched.add(scope)
         return sum(1 for turn in turns if turn)
@@ -394,13 +395,16 @@ class Drain:
         scope: str,
         *,
         typed: bool,
-    ) -> None:
-        """Do what a prompt asks to remember or to forget, in the transaction that stores it."""
+    ) -> set[str]:
+        """Do what a prompt asks to remember or to forget, in the transaction that stores it.
+
+        Returns the scopes whose briefs are no longer true.
+        """
         if not may_be_request(message.text.encode("utf-8", "replace")):
-            return
+            return set()
         request = immediate.parse(message.text)
         if request is None:
-            return
+            return set()
         channel = Channel.HOOK_PROMPT if typed else Channel.TRANSCRIPT
         author = Author(channel, session_id=message.session_id, turn=turn)
         with txn.acting(author):
@@ -409,17 +413,21 @@ class Drain:
                 curate.remember_in(
                     txn, request.text, kind=request.kind, scopes=scopes, author=author
                 )
-                return
+                return set(scopes)
             plan = curate.plan_forget(curate.forgettable(store, scope), request.text)
             if plan.chosen:
                 curate.leave_index(self.home, plan.chosen)
                 curate.forget_in(txn, plan)
+                return {GLOBAL_SCOPE}  # what was forgotten may have been told everywhere
+        return set()
 
     def _derive(self, scopes: set[str] | None) -> None:
         """Bring index and briefs to what the store says; both can wait, so nothing is raised."""
         from hypatia_mem.store.connection import open_store
         from hypatia_mem.store.search import SearchIndex, sync_index
 
+        if scopes is not None and GLOBAL_SCOPE in scopes:
+            scopes = None  # every brief tells what is global
         try:
             with open_store(self.home, write=False) as store:
                 render_briefs(store, self.home, scopes=scopes, limit=self.settings.brief_max_units)
