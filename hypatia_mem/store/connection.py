@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.errors import StoreCorrupt, StoreError
+from hypatia_mem.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from hypatia_mem.model import Author, Entry, Message, Project, Session, Statement
 from hypatia_mem.store import ledger, migrations, rows
 from hypatia_mem.store.lease import lease
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hypatia_mem.store.gateway import Transaction
 
-__all__ = ["FILE", "KnownMessage", "KnownRoot", "Store", "attached", "open_store"]
+__all__ = ["FILE", "KnownMessage", "KnownRoot", "Store", "attached", "copy_database", "open_store"]
 
 FILE = "memory.duckdb"
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -37,9 +37,14 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 _OPTIONS = "TYPE duckdb, BLOCK_SIZE 16384, STORAGE_VERSION 'v1.5.0'"
 _CORRUPT = (
     "corrupt", "could not read enough bytes", "checksum", "not a valid duckdb database",
-    "failure while replaying wal", "wal checkpoint iteration", "database has been invalidated",
+    "failure while replaying wal", "wal checkpoint iteration",
     "serialization error", "failed to deserialize", "wal version",
 )  # fmt: skip
+# What these say is about the file; the messages of all others may quote stored text.
+_ABOUT_THE_FILE = frozenset(
+    {"Error", "FatalException", "IOException", "InternalException", "SerializationException"}
+)
+_NO_ROOM = ("no space left", "disk full", "quota", "file too large", "not enough space")
 _RULE_KINDS = ("rule", "taboo", "memory")
 
 
@@ -89,6 +94,7 @@ def open_store(
     """
     import duckdb  # before the lease: its import takes longer than all the rest
 
+    until = time.monotonic() + deadline
     with _home_made(home), lease(home, write=write, deadline=deadline):
         exists = (home / FILE).exists()
         if not exists:
@@ -96,7 +102,7 @@ def open_store(
             if not create:
                 raise StoreError(f"there is no store in {home}", hint="Type a prompt first.")
         try:
-            with _connected(home, write=write, exists=exists) as connection:
+            with _connected(home, write=write, exists=exists, until=until) as connection:
                 yield Store(home, connection)
         except duckdb.Error as error:
             raise _sentence(error, home) from error
@@ -110,6 +116,16 @@ def attached(file: Path, *, write: bool) -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute(f"ATTACH '{_quoted(file)}' AS kb ({mode})")
         connection.execute("USE kb")
         yield connection
+
+
+def copy_database(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+    """Copy all of ``kb`` into a new file, without dead space and deleted bytes."""
+    connection.execute(f"ATTACH '{_quoted(file)}' AS copy ({_OPTIONS})")
+    try:
+        connection.execute("COPY FROM DATABASE kb TO copy")
+    finally:
+        connection.execute("USE kb")
+        connection.execute("DETACH copy")
 
 
 class Store:
@@ -363,12 +379,7 @@ class Store:
 
     def copy_to(self, file: Path) -> None:
         """Copy the whole store into a new file, without dead space and deleted bytes."""
-        self._connection.execute(f"ATTACH '{_quoted(file)}' AS copy ({_OPTIONS})")
-        try:
-            self._connection.execute("COPY FROM DATABASE kb TO copy")
-        finally:
-            self._connection.execute("USE kb")
-            self._connection.execute("DETACH copy")
+        copy_database(self._connection, file)
 
     def _rollback(self) -> None:
         import duckdb
@@ -397,11 +408,12 @@ def _home_made(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _connected(home: Path, *, write: bool, exists: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connected(
+    home: Path, *, write: bool, exists: bool, until: float
+) -> Iterator[duckdb.DuckDBPyConnection]:
     with _engine(home) as connection:
         if exists or write:
-            mode = _OPTIONS if write else "TYPE duckdb, READ_ONLY"
-            connection.execute(f"ATTACH '{_quoted(home / FILE)}' AS kb ({mode})")
+            _attach(connection, home / FILE, _OPTIONS if write else "TYPE duckdb, READ_ONLY", until)
         else:
             connection.execute("ATTACH ':memory:' AS kb")
         connection.execute("USE kb")
@@ -413,6 +425,24 @@ def _connected(home: Path, *, write: bool, exists: bool) -> Iterator[duckdb.Duck
         yield connection
         if write:
             connection.execute("CHECKPOINT kb")
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, file: Path, mode: str, until: float) -> None:
+    """Attach the store; a shell that has it open takes no lease, so its lock is waited for too."""
+    import duckdb
+
+    while True:
+        try:
+            connection.execute(f"ATTACH '{_quoted(file)}' AS kb ({mode})")
+            return
+        except duckdb.Error as error:
+            if not _is_locked(error) or time.monotonic() >= until:
+                raise
+        time.sleep(0.05)
+
+
+def _is_locked(error: duckdb.Error) -> bool:
+    return type(error).__name__ == "IOException" and "could not set lock" in str(error).lower()
 
 
 @contextmanager
@@ -478,27 +508,33 @@ def _text(path: Path) -> str:
 
 
 def _sentence(error: duckdb.Error, home: Path) -> StoreError:
-    text = str(error)
+    text = str(error).replace(str(home.absolute()), "HOME")  # a folder may be called `corrupt`
     lowered = text.lower()
-    if "no space left" in lowered or "disk full" in lowered:
+    about_file = type(error).__name__ in _ABOUT_THE_FILE
+    if (about_file or "failed to commit" in lowered) and any(mark in lowered for mark in _NO_ROOM):
         return StoreError(
-            f"there is no space left for the store in {home}",
+            f"there is no space left for the store in {home} (disk full, or a quota)",
             hint="Free some space. Nothing is lost: turns stay in the spool until they are stored.",
         )
-    if any(mark in lowered for mark in _CORRUPT):
+    if about_file and any(mark in lowered for mark in _CORRUPT):
         return StoreCorrupt(
             f"the store cannot be read: {home / FILE} ({type(error).__name__})",
             hint="The worker sets it aside and restores the newest verified snapshot.",
         )
-    if "version number" in lowered:
-        return StoreError(
+    if about_file and "version number" in lowered:
+        return StoreTooNew(
             "the store was written by a DuckDB that this one cannot read",
             hint="Upgrade the duckdb package that hypatia-mem uses.",
         )
-    if "could not set lock" in lowered:
-        return StoreError(
+    if _is_locked(error):
+        return StoreBusy(
             "a program other than hypatia-mem has the store open",
             hint="Close the DuckDB shell or viewer that has it open, then try again.",
+        )
+    if "has been invalidated" in lowered:  # its memory, not the file: what was committed is there
+        return StoreError(
+            f"the engine gave up while it worked on the store in {home} ({type(error).__name__})",
+            hint="Try again; if it stays like this: hypatia-mem doctor",
         )
     # Other messages of the engine may quote stored text: only its own I/O errors are passed on.
     more = ": " + text.splitlines()[0][:200] if text.startswith("IO Error") else ""

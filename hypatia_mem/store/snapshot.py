@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import StoreCorrupt
-from hypatia_mem.store.connection import FILE, attached, open_store
+from hypatia_mem.store.connection import FILE, attached, copy_database, open_store
 from hypatia_mem.store.lease import lease
 
 if TYPE_CHECKING:
@@ -105,11 +105,13 @@ def newest_verified(home: Path) -> Snapshot | None:
 
 
 def restore(home: Path) -> Path:
-    """Set a damaged store aside and put the newest readable snapshot, or nothing, in its place.
+    """Set a damaged store aside and put the best that can be had in its place.
 
-    Returns the folder that keeps the damaged files. The cursors come from the snapshot, so the
-    next drain reads every later turn again from the retained spool. A kill in here leaves a store
-    that is damaged still, or missing beside its snapshots: both are restored at the next try.
+    That is a copy of the store itself, if every row of it can still be read (a damaged key index
+    or a false alarm costs nothing then); else the newest readable snapshot; else nothing. Returns
+    the folder that keeps the damaged files. A snapshot's cursors are its own, so the next drain
+    reads every later turn again from the retained spool. A kill in here leaves a store that is
+    damaged still, or missing beside its snapshots: both are restored at the next try.
     """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     kept = home / "quarantine" / stamp
@@ -117,7 +119,9 @@ def restore(home: Path) -> Path:
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = home / f".{FILE}.{os.getpid()}"
         try:
-            usable = any(_copied_whole(snapshot, temporary) for snapshot in snapshots(home))
+            usable = _salvaged(home / FILE, temporary) or any(
+                _copied_whole(snapshot, temporary) for snapshot in snapshots(home)
+            )
             for path in [
                 *home.glob(FILE + ".*"),
                 home / FILE,
@@ -130,11 +134,41 @@ def restore(home: Path) -> Path:
                 for path in (home / "snapshots").iterdir():
                     path.replace(kept / path.name)
         finally:
-            temporary.unlink(missing_ok=True)
+            for left in home.glob(f"{temporary.name}*"):
+                left.unlink(missing_ok=True)
     # The index may know what the restored store does not: it is derived, let it be made again.
     with contextlib.suppress(OSError):
         (home / "index" / "seq").unlink(missing_ok=True)
     return kept
+
+
+def _salvaged(damaged: Path, target: Path) -> bool:
+    """Copy a store row by row, keys made anew; tell whether all of it, to the ledger's end, came.
+
+    Blocks carry checksums, so what can be read is what was written; two rows under one key, as a
+    wrong log leaves them, end the copy.
+    """
+    import duckdb
+
+    if not damaged.exists():
+        return False
+    try:
+        with attached(damaged, write=False) as store:
+            copy_database(store, target)
+            wanted = _counts(store)
+            end = store.execute("SELECT coalesce(max(seq), 0)::VARCHAR FROM mutation").fetchone()
+            noted = store.execute("SELECT value FROM meta WHERE key = 'ledger_seq'").fetchone()
+        with attached(target, write=False) as copy:
+            _read_all(copy)
+            whole = _counts(copy) == wanted and end == (noted or ("0",))
+    except (OSError, duckdb.Error):
+        whole = False
+    if not whole:
+        for left in target.parent.glob(f"{target.name}*"):
+            left.unlink(missing_ok=True)
+    else:
+        _sync(target)
+    return whole
 
 
 def _copied_whole(snapshot: Snapshot, target: Path) -> bool:
