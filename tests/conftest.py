@@ -7,8 +7,13 @@ import socket
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-REAL_HOME = Path(os.path.expanduser("~"))
+# The same examples on every run, so that a failure is the change's and not the day's. To look for
+# new ones: HYPATIA_TEST_EXPLORE=1 tests/run tests/properties
+settings.register_profile("fixed", derandomize=True)
+settings.register_profile("explore", max_examples=1000)
+settings.load_profile("explore" if os.environ.get("HYPATIA_TEST_EXPLORE") else "fixed")
 
 
 @pytest.fixture(autouse=True)
