@@ -196,8 +196,8 @@ def plan(  # noqa: PLR0913  each is one fact, and all but the first go by name
     that may still grow. ``records``: its hook records, those that waited and the new ones.
     ``now_ns``: Unix nanoseconds. ``final``: nothing more will come, so nothing waits.
     ``complete``: the transcript has been read to its end; while it has not, no record is taken for
-    one that no line will show. ``redact`` is what ``fold`` was given:
-    the two texts are only alike after it.
+    one that no line will show, unless what was read is past its place. ``redact`` is what ``fold``
+    was given: the two texts are only alike after it.
     """
     return _Planner(session_id, known, records, now_ns, grace_ns, redact).plan(
         messages, elsewhere, growing, final=final, complete=complete
@@ -422,7 +422,8 @@ class _Planner:
                     waiting.append(record)
                 continue
             patience = self._patience(word)
-            behind = not complete or (bool(held) and held[0].at <= word.at)
+            unread = not complete and patience > 0
+            behind = unread or (bool(held) and held[0].at <= word.at)
             if record.at_ns <= settled_ns:
                 patience = min(patience, settled_ns + SETTLE_NS - record.at_ns)
             if final or not (behind or self._young(record.at_ns, patience)):

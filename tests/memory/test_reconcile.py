@@ -183,6 +183,12 @@ class TestWhateverComesFirst:
         assert not session.see(later, [blocked, prompt("allowed", 2, "p2")], at=2.1).waiting
         assert session.said == ["forbidden", "allowed"]
 
+    def test_so_does_one_that_was_read_before_the_rest(self, session: Session) -> None:
+        later = [line("user", "allowed", 2, "p2")]
+        records = [prompt("forbidden", 0), prompt("allowed", 2, "p2")]
+        assert not session.see(later, records, at=9, complete=False).waiting
+        assert session.said == ["forbidden", "allowed"]
+
     def test_a_session_that_only_ended_is_nothing(self, session: Session) -> None:
         plan = session.see((), [record("SessionEnd", 0, reason="other")])
         assert plan == Plan()
@@ -243,6 +249,18 @@ class TestSameOrNot:
     def test_an_answer_is_compared_as_the_client_trims_it(self, session: Session) -> None:
         session.see([line("assistant", "words", 1)], [stop("\nwords \n", 1.2)])
         assert session.said == ["words"]
+
+    def test_the_word_typed_again_is_not_the_one_before(self, session: Session) -> None:
+        running = [line("user", "ok", 0, "p1")]
+        session.see(running, [prompt("ok", 0, "p1")])
+        session.see((), [prompt("ok", 8, "p1")])  # typed while the first was worked on
+        assert session.said == ["ok", "ok"]
+
+    def test_a_line_goes_to_the_record_with_its_own_id(self, session: Session) -> None:
+        blocked, allowed = prompt("ok", 0, "p1"), prompt("ok", 5, "p2")
+        session.see([line("user", "ok", 5, "p2")], [blocked, allowed], at=5.1)
+        assert session.said == ["ok", "ok"]
+        assert session.hook_only == ["ok"]
 
 
 class TestOddTurns:
