@@ -255,6 +255,19 @@ class Store:
         )
         return [rows.message_of(row) for row in found]
 
+    def messages_at(self, session_id: str, turns: Sequence[int]) -> list[Message]:
+        """Return those of a session's messages that have these turn numbers, in order."""
+        found = self.run(
+            """
+            SELECT message.*, entry.content FROM message
+            LEFT JOIN entry ON entry.name = 'msg-' || message.session_id || '-' || message.turn
+            WHERE message.session_id = ? AND message.turn IN (SELECT unnest(?::INTEGER[]))
+            ORDER BY message.turn
+            """,
+            [session_id, list(turns)],
+        )
+        return [rows.message_of(row) for row in found]
+
     def last_exchange(self, project: str) -> tuple[Session, int, list[Message]] | None:
         """Return a project's latest session, its number of messages and the last few of them."""
         found = self.sessions(project, limit=1)
@@ -333,7 +346,11 @@ class Store:
         return int(found[0]) if found else 0
 
     def changed_since(self, seq: int, limit: int = 5000) -> list[tuple[int, str, str]]:
-        """Return (sequence, name, ``knowledge`` or ``statement``) of changes after ``seq``."""
+        """Return (sequence, name, kind) of changes after ``seq``, oldest first.
+
+        ``kind`` is ``knowledge``, ``statement``, or ``gone``: then the name is a document's id
+        (``ledger.Key.document_id``), for what is deleted leaves no name behind.
+        """
         found = self.execute(
             "SELECT seq, name, kind FROM touched WHERE seq > ? ORDER BY seq LIMIT ?", [seq, limit]
         )

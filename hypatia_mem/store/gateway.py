@@ -14,7 +14,7 @@ import os
 import re
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import datetime
@@ -226,6 +226,7 @@ class Transaction:
         self.store.execute("DELETE FROM statement WHERE subject = ? OR object = ?", [name, name])
         for (triple,) in gone:
             self._note("delete", str(triple), "statement", reason=reason)
+        self._forget_touched([name, *(str(triple) for (triple,) in gone)])
         if entry.kind == "message":  # its row stays, so that its line is known; not its words
             self.store.execute(
                 "UPDATE message SET parts = '[]', text_digest = ''"
@@ -264,6 +265,7 @@ class Transaction:
         if not found:
             raise NotFound(f"statement '({subject}, {predicate}, {object_})'")
         self.store.execute("DELETE FROM statement WHERE triple = ?", [key])
+        self._forget_touched([key])
         self._note("delete", key, "statement")
         return Outcome("deleted", key)
 
@@ -308,37 +310,59 @@ class Transaction:
         return turns
 
     def amend_message(self, session_id: str, turn: int, **changes: Any) -> Outcome:
-        """Bind a message to its transcript line or let its text grow.
+        """Do what ``amend_messages`` does, for one. Raises NotFound."""
+        return self.amend_messages(session_id, {turn: changes})[0]
 
-        ``changes`` are fields of ``Message``; a changed text makes a new version of the entry.
-        Raises NotFound.
+    def amend_messages(
+        self, session_id: str, amendments: Mapping[int, Mapping[str, Any]]
+    ) -> list[Outcome]:
+        """Bind messages to their transcript lines or let their texts grow, many at once.
+
+        ``amendments`` holds fields of ``Message`` by turn; a changed text makes a new version of
+        its entry; a line that is another message's already is refused. Outcomes come in the order
+        of ``amendments``. Raises NotFound for a turn that is not there.
         """
         session_id = rows.clean(session_id)
-        found = self.store.messages(session_id, start=turn, limit=1)
-        if not found or found[0].turn != turn:
-            raise NotFound(f"message {turn} of session {session_id!r}")
-        before = found[0]
-        after = _cleaned(replace(before, **changes), session_id)
-        if after == before:
-            return Outcome("unchanged", f"msg-{session_id}-{turn}")
-        clash = self.store.known_uuids([after.uuid]).get(after.uuid)
-        if clash is not None and clash != (session_id, turn):
-            return Outcome("refused", f"msg-{session_id}-{turn}", reason="its line is stored")
-        row = _message_row(after, turn)
-        name = f"msg-{session_id}-{turn}"
-        entry = self.store.entry(name)
-        if entry is None:  # its text was deleted: it does not come back by this door
-            row.update(parts="[]", text_digest="")
-        self.store.execute(
-            "DELETE FROM message WHERE session_id = ? AND turn = ?", [session_id, turn]
-        )
-        self._bulk("message", [row])
-        if entry is not None and (after.text, after.at) != (before.text, before.at):
-            body = rows.message_entry(after, turn, entry.scopes[0] if entry.scopes else "")
-            self._write_again(entry, replace(entry, content=body.content))
-        else:
-            self._note("amend", name, "message")
-        return Outcome("updated", name)
+        have = {one.turn: one for one in self.store.messages_at(session_id, list(amendments))}
+        entries = {one.name: one for one in self.store.entries(_names(session_id, have))}
+        wanted = [str(change["uuid"]) for change in amendments.values() if "uuid" in change]
+        holders = self.store.known_uuids([rows.clean(uuid) for uuid in wanted])
+        outcomes: list[Outcome] = []
+        lines: list[dict[str, Any]] = []
+        texts: list[tuple[Entry, Entry]] = []
+        for turn, changes in amendments.items():
+            name = f"msg-{session_id}-{turn}"
+            before = have.get(turn)
+            if before is None:
+                raise NotFound(f"message {turn} of session {session_id!r}")
+            after = _cleaned(replace(before, **changes), session_id)
+            if after == before:
+                outcomes.append(Outcome("unchanged", name))
+                continue
+            if holders.get(after.uuid, (session_id, turn)) != (session_id, turn):
+                outcomes.append(Outcome("refused", name, reason="its line is stored"))
+                continue
+            holders.pop(before.uuid, None)
+            holders[after.uuid] = (session_id, turn)
+            entry = entries.get(name)
+            lines.append(_message_row(after, turn))
+            if entry is None:  # its text was deleted: it does not come back by this door
+                lines[-1].update(parts="[]", text_digest="")
+            if entry is not None and (after.text, after.at) != (before.text, before.at):
+                body = rows.message_entry(after, turn, "")
+                texts.append((entry, replace(entry, content=body.content)))
+            else:
+                self._note("amend", name, "message")
+            outcomes.append(Outcome("updated", name))
+        if lines:
+            self.store.execute(
+                "DELETE FROM message"
+                " WHERE session_id = ? AND turn IN (SELECT unnest(?::INTEGER[]))",
+                [session_id, [line["turn"] for line in lines]],
+            )
+            self._bulk("message", lines)
+        self._write_texts(texts)
+        return outcomes
 
     def put_session(self, session: Session) -> Outcome:
         """Store what is known of a session; empty fields leave what was known before.
@@ -550,6 +574,42 @@ class Transaction:
             after=rows.digest(after.content),
         )
 
+    def _write_texts(self, pairs: Sequence[tuple[Entry, Entry]]) -> None:
+        """Give many entries a new content, with one statement; the old ones become versions."""
+        if not pairs:
+            return
+        self.store.execute(
+            "INSERT INTO version SELECT name, version, content, tags, scopes, updated_at, ?, ?"
+            " FROM entry WHERE name IN (SELECT unnest(?::VARCHAR[]))",
+            [self.now, self.op_id, [before.name for before, _ in pairs]],
+        )
+        types = {"name": "VARCHAR", "content": "VARCHAR", "content_digest": "VARCHAR"}
+        values = [
+            {
+                "name": before.name,
+                "content": after.content,
+                "content_digest": rows.digest(after.content),
+            }
+            for before, after in pairs
+        ]
+        self.store.execute(
+            """
+            UPDATE entry SET content = v.content, content_digest = v.content_digest,
+                producer = $1, version = version + 1, updated_at = $2
+            FROM (SELECT unnest(from_json($3::JSON, $4), recursive := true)) AS v
+            WHERE entry.name = v.name
+            """,  # numbered: which `?` comes first here, DuckDB 1.5 and 2.0 see differently
+            [self.author.producer, self.now, json.dumps(values), json.dumps([types])],
+        )
+        for (before, _), value in zip(pairs, values, strict=True):
+            self._note(
+                "update",
+                before.name,
+                before.kind,
+                before=rows.digest(before.content),
+                after=value["content_digest"],
+            )
+
     def _ask_tombstones(self, entry: Entry) -> Outcome | None:
         """Refuse a forgotten value; from a person it is taken, and the tombstone lifted."""
         if entry.kind in _OWN_NAMES:
@@ -684,7 +744,18 @@ class Transaction:
         self._mutations.append(row)
         if index:
             catalog = "statement" if kind == "statement" else "knowledge"
-            self._touched.append({"seq": self._seq, "name": target, "kind": catalog})
+            name = target
+            if verb in ("delete", "forget"):  # what is gone leaves no name behind
+                catalog, name = "gone", self._key.document_id(catalog, target)
+            self._touched.append({"seq": self._seq, "name": name, "kind": catalog})
+
+    def _forget_touched(self, names: Sequence[str]) -> None:
+        """Drop the index's notes of names that go: a name may be words of a person."""
+        gone = set(names)
+        self._touched = [row for row in self._touched if row["name"] not in gone]
+        self.store.execute(
+            "DELETE FROM touched WHERE name IN (SELECT unnest(?::VARCHAR[]))", [list(names)]
+        )
 
     def _bulk(self, table: str, values: Sequence[dict[str, Any]]) -> None:
         """Insert rows with one statement: their JSON is one parameter (I7)."""
@@ -718,6 +789,10 @@ def _is_own_name(name: str, kind: str) -> bool:
     if kind in ("project", "root"):
         return True
     return (kind == "message" and name.startswith("msg-")) or kind == "session"
+
+
+def _names(session_id: str, turns: Iterable[int | None]) -> list[str]:
+    return [f"msg-{session_id}-{turn}" for turn in turns]
 
 
 def _message_row(message: Message, turn: int) -> dict[str, Any]:

@@ -40,6 +40,10 @@ class Key:
         data = "\x1f".join(parts).encode("utf-8", "replace")
         return hmac.new(self.secret, data, hashlib.sha256).hexdigest()
 
+    def document_id(self, catalog: str, name: str) -> str:
+        """Return by what the search index knows a name when the name itself must not be kept."""
+        return self.digest("document", catalog, name)[:32]
+
 
 def load_key(home: Path) -> Key:
     """Return the memory's key, made on first use (``key``, 0600). Raises StoreError."""

@@ -25,13 +25,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import IndexUnavailable
+from hypatia_mem.store.ledger import load_key
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
 __all__ = ["Document", "Hit", "IndexBusy", "SearchIndex", "sync_index", "terms"]
 
-FORMAT = "2"  # of terms and fields: another number means the index is built anew
+FORMAT = "3"  # of terms and fields: another number means the index is built anew
 HEAP_BYTES = 15_000_000
 MAX_TERMS = 64  # of a query; what stands behind the first 64 words does not change an answer
 MAX_TERM = 128
@@ -143,21 +144,32 @@ class SearchIndex:
             return [_hit(searcher.doc(address), score, shown) for score, address in found.hits]
 
     def update(
-        self, documents: Iterable[Document], removed: Iterable[str], seq: int | None
+        self,
+        documents: Iterable[Document],
+        removed: Iterable[str],
+        seq: int | None,
+        *,
+        gone: Iterable[str] = (),
     ) -> None:
         """Put documents in (replacing those of their names) and take ``removed`` out: one commit.
 
+        ``gone`` takes out by document id (``ledger.Key.document_id``) what has no name any more.
         ``seq`` None leaves the recorded sequence. Raises IndexUnavailable when another process
         writes the index for longer than a few seconds.
         """
+        key = load_key(self._folder.parent)
         with _readable():
             index = self._open(create=True)[0]
             with self._writer(index) as writer:
                 for name in removed:
                     writer.delete_documents_by_term("name", _key(name))
+                for one in gone:
+                    writer.delete_documents_by_term("id", one)
                 for document in documents:
                     writer.delete_documents_by_term("name", _key(document.name))
-                    writer.add_document(_tantivy_document(document))
+                    made = _tantivy_document(document)
+                    made.add_text("id", key.document_id(document.catalog, document.name))
+                    writer.add_document(made)
                 writer.commit()
         if seq is not None:
             self._write_seq(seq)
@@ -273,7 +285,9 @@ def _follow(store: Store, index: SearchIndex, seq: int, target: int) -> int:
         changed = store.changed_since(seq, BATCH)
         last = changed[-1][0] if len(changed) == BATCH else target
         documents, removed = collect(store, changed)
-        index.update(documents, removed, last)
+        index.update(
+            documents, removed, last, gone=[name for _, name, kind in changed if kind == "gone"]
+        )
         looked += len(changed)
         seq = last
     return looked
@@ -420,6 +434,7 @@ def _snippet(text: str, wanted: Sequence[str]) -> str:
 
 def _schema(tantivy: Any) -> Any:
     builder = tantivy.SchemaBuilder()
+    builder.add_text_field("id", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("name", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("catalog", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("kind", stored=True, tokenizer_name="raw", index_option="basic")

@@ -326,3 +326,75 @@ def test_a_long_text_and_a_long_session_come_back_whole(kit):
     with kit.open() as store:
         assert [one.text for one in store.messages("s-1", limit=5000)] == texts
         assert store.messages("s-2")[0].text == huge
+
+
+def test_many_amendments_at_once_are_what_they_are_one_by_one(kit):
+    changes = {
+        1: {"uuid": "line-1", "text": "grown"},
+        2: {"uuid": "s-1-u5"},  # another's line
+        3: {"uuid": "line-3", "parent_uuid": "line-1"},
+        4: {"uuid": "line-3"},  # taken by the third a moment ago
+        5: {"uuid": "line-5"},
+        6: {"uuid": "s-1-u5"},  # free again since the fifth has its own
+        7: {"text": "7"},
+        8: {"text": "8 again", "at": kit.now},
+    }
+    said = []
+    for together in (True, False):
+        session = "s-1" if together else "s-2"
+        with kit.change() as txn:
+            txn.put_messages(session, [kit.message(n, str(n), session) for n in range(1, 9)], "app")
+            renamed = {
+                turn: {k: v.replace("s-1", session) if isinstance(v, str) else v
+                       for k, v in one.items()}
+                for turn, one in changes.items()
+            }  # fmt: skip
+            if not together:
+                renamed = {
+                    turn: {**one, **({"uuid": one["uuid"] + "b"} if "line" in one.get("uuid", "")
+                                     else {})}
+                    for turn, one in renamed.items()
+                }  # fmt: skip
+            outcomes = (
+                txn.amend_messages(session, renamed)
+                if together
+                else [txn.amend_message(session, turn, **one) for turn, one in renamed.items()]
+            )
+        with kit.open() as store:
+            stored = [
+                (m.turn, m.uuid.removesuffix("b").replace("s-2", "s-1"), m.text, m.at)
+                for m in store.messages(session)
+            ]
+            versions = [store.entry(f"msg-{session}-{n}").version for n in range(1, 9)]
+            assert store.verify_ledger() is None
+        said.append(([one.verb for one in outcomes], stored, versions))
+    assert said[0] == said[1]
+    assert said[0][0] == [
+        "updated", "refused", "updated", "refused", "updated", "updated", "unchanged", "updated",
+    ]  # fmt: skip
+    assert said[0][2] == [2, 1, 1, 1, 1, 1, 1, 2]
+
+
+def test_amending_all_or_nothing_when_a_turn_is_not_there(kit):
+    with pytest.raises(NotFound, match="message 9"), kit.change() as txn:  # noqa: PT012
+        txn.put_messages("s-1", [kit.message(1)], "app")
+        txn.amend_messages("s-1", {1: {"text": "x"}, 9: {"text": "x"}})
+    with kit.open() as store:
+        assert store.messages("s-1") == []
+
+
+def test_what_is_deleted_leaves_no_name_for_the_index(kit):
+    with kit.change() as txn:
+        txn.put_entry(kit.rule("Use a xylophone"))
+        txn.put_statement(Statement("rule:use-a-xylophone", "is_a", "rule"))
+        txn.put_statement(Statement("xylophone", "is", "loud"))
+    with kit.change() as txn:
+        txn.put_entry(kit.rule("Another xylophone"))
+        for name in ("rule:use-a-xylophone", "rule:another-xylophone"):
+            txn.delete_entry(name)
+        txn.delete_statement("xylophone", "is", "loud")
+        seq = txn.seq
+    with kit.open() as store:
+        assert "xylophone" not in repr(store.run("SELECT * FROM touched"))
+        assert {kind for _, _, kind in store.changed_since(0)} == {"gone"}
+        assert store.changed_since(0)[-1][0] == seq

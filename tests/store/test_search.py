@@ -153,6 +153,31 @@ def test_it_follows_the_store(kit):
     }  # fmt: skip
 
 
+def test_what_was_deleted_while_the_index_was_away_leaves_it_and_may_come_back(kit):
+    index = SearchIndex(kit.home)
+
+    def found(query):
+        with kit.open() as store:
+            sync_index(store, index)
+        return [hit.name for hit in index.search(query)]
+
+    with kit.change() as txn:
+        txn.put_entry(kit.rule("Use a xylophone"))
+        txn.put_statement(Statement("xylophone", "is", "loud"))
+        txn.put_entry(Entry("other", "a xylophone too"))
+    assert len(found("xylophone")) == 3
+    with kit.change() as txn:
+        txn.delete_entry("rule:use-a-xylophone")
+        txn.delete_statement("xylophone", "is", "loud")
+    assert found("xylophone") == ["other"]
+    with kit.change() as txn:
+        txn.put_entry(kit.rule("Use a xylophone"))
+        txn.delete_entry("other")
+        txn.put_entry(Entry("other", "now a drum"))
+    assert found("xylophone") == ["rule:use-a-xylophone"]
+    assert found("drum") == ["other"]
+
+
 @pytest.fixture
 def synced(kit):
     with kit.change() as txn:
