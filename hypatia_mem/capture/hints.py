@@ -284,21 +284,26 @@ def may_be_request(data: bytes) -> bool:
     lowered = data.lower()
     if b"\\u" in lowered and any(word in lowered for word in _escaped(_REQUEST_WORDS)):
         return True
-    return any(word in lowered for word in _REQUEST_WORDS)
+    # "always" is said too often to count anywhere but at the very start of a prompt.
+    return any(word in lowered for word in _REQUEST_WORDS) or any(
+        b"always " in piece[:60] for piece in lowered.split(b'"prompt":')[1:]
+    )
 
 
 _REQUEST_WORDS = tuple(
     word.encode()
     for word in (
-        "remember", "forget", "memorize", "memorise", "keep in mind", "from now on", "always",
-        "note that", "never again",
-        "记住", "記住", "记得", "記得", "忘记", "忘記", "忘掉", "忘了", "从现在", "從現在", "以后", "今后",
-        "覚え", "おぼえ", "記憶", "忘れ", "わすれ", "今後", "これから",
-        "merk", "erinner", "vergiss", "vergesst", "vergessen", "ab jetzt", "ab sofort", "von jetzt an",
-        "souvien", "rappelle", "retien", "retenez", "mémorise", "oublie", "désormais", "dorénavant",
-        "à partir de maintenant",
-        "recuerda", "recuerde", "acuérdate", "memoriza", "olvida", "olvide", "a partir de ahora",
-        "de ahora en adelante",
+        "remember", "memori", " memory", "make a note", "take a note", "mental note", "forget",
+        "unlearn", "from now on", "from here on", "going forward", "henceforth",
+        "记住", "記住", "记下", "記下", "记得", "記得", "从现在", "從現在", "从今", "今后", "以后", "忘",
+        "记忆", "覚え", "おぼえ", "記憶", "メモリに保存", "忘れ", "わすれ", "今後", "これから",
+        "merk dir", "merke dir", "merkt euch", "merken sie sich", "erinnere dich", "denk daran",
+        "denke daran", "behalte im kopf", "vergiss", "vergesst", "vergessen", "ab jetzt", "ab sofort",
+        "ab heute", "von jetzt an", "von nun an", "künftig", "in zukunft",
+        "souviens-toi", "souvenez-vous", "rappelle-toi", "rappelez-vous", "retiens", "retenez",
+        "émorise", "oublie", "ésormais", "orénavant", " partir de maintenant",
+        "recuerd", "acuérdate", "olvid", "olvíd", "a partir de ahora", "de ahora en adelante",
+        "desde ahora",
     )
 )  # fmt: skip
 

@@ -104,16 +104,21 @@ def _spoken_lines(prompt: str) -> list[str]:
 def _parse_line(line: str, *, alone: bool, more: list[str]) -> Request | None:
     if line[0] in "\"'`“„«「『<|#$/@{[(*_" and not line.startswith(("* ", "**")):
         return None
+    lowered = line.lower()
+    patterns = [row for row in _PATTERNS if any(stem in lowered for stem in row[0])]
+    always = alone and "always" in lowered
+    if not patterns and not always:
+        return None
     line = re.sub(r"^(?:[-*•]|\d{1,2}[.)])\s+", "", line)
     spoken = re.sub(_POLITE, "", line, count=1, flags=re.IGNORECASE)
     asked = line[: len(line) - len(spoken)].lower()
     if line.rstrip(" .!").endswith(("?", "？", "吗", "か", "嗎")) and not re.search(_ASKING, asked):
         return None
-    for pattern, verb in _PATTERNS:
+    for _, pattern, verb in patterns:
         match = re.match(pattern, spoken, re.IGNORECASE)
         if match:
             return _request(verb, match, line, more)
-    if alone and re.match(_ALWAYS, spoken, re.IGNORECASE):
+    if always and re.match(_ALWAYS, spoken, re.IGNORECASE):
         return Request("remember", _trim(spoken), "rule", _is_global(spoken))
     return None
 
@@ -132,7 +137,8 @@ def _request(verb: str, match: re.Match[str], line: str, more: list[str]) -> Req
         if re.search(_MOVES_ON, text, re.IGNORECASE):
             return None
         return Request("forget", text, "memory", _is_global(line))
-    kind = _kind(text, to_do=bool(match.groupdict().get("todo")))
+    first = text.split("\n", 1)[0].lstrip("-*• ")  # of a list, the first item says its kind
+    kind = _kind(first, to_do=bool(match.groupdict().get("todo")))
     if verb == "from now on" and kind == "memory":
         kind = "rule"
     return Request("remember", text, kind, _is_global(line))
@@ -181,56 +187,80 @@ _ASKING = (
 )
 
 _EVERYWHERE = r"(?:\s+(?:globally|everywhere|(?:for|in|across) (?:all|every)(?: (?:my|our|the|of my))? projects?))?"
-_LINK = r"(?:\s*[:：,，-]+\s*|\s+)"
+# (stems of which one must be in the line before the pattern is worth compiling, pattern, verb)
 _PATTERNS = (
     # English
-    (rf"(?:always )?(?:remember|memori[sz]e){_EVERYWHERE}(?:(?:\s+(?:this|the following|that))?"
+    (("remember", "memori"),
+     rf"(?:always )?(?:remember|memori[sz]e){_EVERYWHERE}(?:(?:\s+(?:this|the following|that))?"
      rf"\s*[:：]|\s+that\b|(?P<todo>\s+to\b)|\s*,|\s+-)?(?=\W|$)(?!\s*[(_.=;])(?P<text>(?:\s.*|$))",
      "remember"),
-    (r"(?:save|add|store|put|commit|write)(?: this| it| that)?(?: rule| fact)? (?:to|in|into)"
+    ((" memory",),
+     r"(?:save|add|store|put|commit|write)(?: this| it| that)?(?: rule| fact)? (?:to|in|into)"
      r" (?:your |the |my )?(?:long[- ]term )?memory\s*[:,-]?(?:\s+that\b)?\s+(?P<text>.+)", "remember"),
-    (r"(?:make|take) a (?:mental )?note(?: that\b|\s*:|\s+of:?|(?P<todo>\s+to\b))\s*(?P<text>.+)",
+    ((" note",),
+     r"(?:make|take) a (?:mental )?note(?: that\b|\s*:|\s+of:?|(?P<todo>\s+to\b))\s*(?P<text>.+)",
      "remember"),
-    (r"(?:from (?:now|here) on(?:wards?|\s+out)?|going forward|henceforth)\s*,?\s+(?P<text>.+)",
+    (("from now on", "from here on", "going forward", "henceforth"),
+     r"(?:from (?:now|here) on(?:wards?|\s+out)?|going forward|henceforth)\s*,?\s+(?P<text>.+)",
      "from now on"),
-    (r"(?:forget|unlearn)(?!\s*[(_.=:;-]?[(_.=;-])(?:\s*[:：])?\s+(?:about\s+(?!it\b|that\b|this\b)|that\s+)?"
-     r"(?P<text>.+)", "forget"),
-    (r"stop remembering\s+(?:that\s+|about\s+)?(?P<text>.+)", "forget"),
-    (r"(?:remove|delete|erase|drop|wipe)\s+(?P<text>.+?)\s+from (?:your |the |my )?memory\W*$",
+    (("forget", "unlearn"),
+     r"(?:forget|unlearn)(?!\s*[(_.=:;-]?[(_.=;-])(?:\s*[:：])?\s+"
+     r"(?:about\s+(?!it\b|that\b|this\b)|that\s+)?(?P<text>.+)", "forget"),
+    (("stop remembering",), r"stop remembering\s+(?:that\s+|about\s+)?(?P<text>.+)", "forget"),
+    ((" memory",),
+     r"(?:remove|delete|erase|drop|wipe)\s+(?P<text>.+?)\s+from (?:your |the |my )?memory\W*$",
      "forget"),
     # Chinese
-    (r"(?:请|請)?(?:记住|記住|记下|記下|(?<!你)(?:记得|記得))(?!不|了吗|吗)[了来]?\s*[：:，,、]?\s*(?P<text>.+)", "remember"),
-    (r"(?:从现在(?:开始|起)|從現在(?:開始|起)|从今以后|今后|以后(?=都|请|一律|总是|始终|不要|别|必须))"
+    (("记住", "記住", "记下", "記下", "记得", "記得"),
+     r"(?:请|請)?(?:记住|記住|记下|記下|记得|記得)(?!不|了吗|吗)[了来]?\s*[：:，,、]?\s*(?P<text>.+)",
+     "remember"),
+    (("从现在", "從現在", "从今", "今后", "以后"),
+     r"(?:从现在(?:开始|起)|從現在(?:開始|起)|从今以后|今后|以后(?=都|请|一律|总是|始终|不要|别|必须))"
      r"\s*[，,：:]?\s*(?P<text>.+)", "from now on"),
-    (r"(?:请|請)?把(?P<text>.+?)(?:忘掉|忘了|忘记|忘記|从记忆中删除)吧?[。.!！]?$", "forget"),
-    (r"(?:请|請)?(?:忘记|忘記|忘掉)(?!了|密码|密碼)(?:关于)?\s*[：:，,]?\s*(?P<text>.+)", "forget"),
-    (r"请忘了\s*(?P<text>.+)", "forget"),
+    (("忘", "记忆"),
+     r"(?:请|請)?把(?P<text>.+?)(?:忘掉|忘了|忘记|忘記|从记忆中删除)吧?[。.!！]?$", "forget"),
+    (("忘",), r"(?:请|請)?(?:忘记|忘記|忘掉)(?!了|密码|密碼)(?:关于)?\s*[：:，,]?\s*(?P<text>.+)",
+     "forget"),
+    (("请忘了", "請忘了"), r"(?:请|請)忘了\s*(?P<text>.+)", "forget"),
     # Japanese
-    (r"(?:(?:これを|次のことを|以下を)?(?:覚えて(?:おいて)?|記憶して(?:おいて)?)(?:ください|下さい|ね)?"
+    (("覚え", "記憶", "メモリに保存"),
+     r"(?:(?:これを|次のことを|以下を)?(?:覚えて(?:おいて)?|記憶して(?:おいて)?)(?:ください|下さい|ね)?"
      r"|メモリに保存(?:して(?:ください)?)?)\s*[：:、,。\s]\s*(?P<text>.+)", "remember"),
-    (r"(?P<text>.+?)(?:ということ)?(?:を|と|って|は)?、?(?:必ず)?(?:覚えて(?:おいて)?|おぼえて(?:おいて)?"
-     r"|記憶して(?:おいて)?)(?:ください|下さい|ね|くれ|ほしい)?[。.!！]?$", "remember"),
-    (r"(?:今後は|今後|これからは|これから)\s*、?\s*(?P<text>.+)", "from now on"),
-    (r"(?P<text>.+?)(?:のこと|について|に関して)?(?:は|を|も)?(?:忘れて|わすれて)"
+    (("覚え", "おぼえ", "記憶"),
+     r"(?P<text>.+?)(?:ということ)?(?:を|と|って|は)?、?(?:必ず)?(?:覚えて(?:おいて)?"
+     r"|おぼえて(?:おいて)?|記憶して(?:おいて)?)(?:ください|下さい|ね|くれ|ほしい)?[。.!！]?$", "remember"),
+    (("今後", "これから"), r"(?:今後は|今後|これからは|これから)\s*、?\s*(?P<text>.+)", "from now on"),
+    (("忘れ", "わすれ"),
+     r"(?P<text>.+?)(?:のこと|について|に関して)?(?:は|を|も)?(?:忘れて|わすれて)"
      r"(?:ください|下さい|ね|くれ|いい(?:です)?(?:よ)?)?[。.!！]?$", "forget"),
     # German
-    (r"(?:merke? dir|merkt euch|merken sie sich|erinnere dich(?: daran)?|denke? daran|behalte im kopf)"
-     r"(?: bitte)?(?: überall| global| für alle projekte)?\s*[:,]?\s+(?:da(?:ss|ß)\s+)?(?P<text>.+)",
-     "remember"),
-    (r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\s*,?\s+(?P<text>.+)",
+    (("merk", "erinnere dich", "denk", "behalte"),
+     r"(?:merke? dir|merkt euch|merken sie sich|erinnere dich(?: daran)?|denke? daran"
+     r"|behalte im kopf)(?: bitte)?(?: überall| global| für alle projekte)?\s*[:,]?\s+"
+     r"(?:da(?:ss|ß)\s+)?(?P<text>.+)", "remember"),
+    (("ab jetzt", "ab sofort", "ab heute", "von jetzt an", "von nun an", "künftig", "in zukunft"),
+     r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\s*,?\s+(?P<text>.+)",
      "from now on"),
-    (r"(?:vergiss|vergesst|vergessen sie)(?: bitte)?\s*[:,]?\s+(?:da(?:ss|ß)\s+)?(?P<text>.+)", "forget"),
-    # French
-    (r"(?:souviens-toi|rappelle-toi|souvenez-vous|rappelez-vous|retiens|retenez|mémorise[zr]?)"
-     r"(?: bien)?(?: partout)?\s*[:,]?\s*(?:que\s+|qu['’]|(?P<todo>de\s+|d['’]))?(?P<text>.+)", "remember"),
-    (r"(?:désormais|dorénavant|à partir de maintenant)\s*,?\s+(?P<text>.+)", "from now on"),
-    (r"oublie[zr]?\s*:?\s+(?:que\s+|qu['’])?(?P<text>.+)", "forget"),
-    # Spanish
-    (r"(?:recuerd[ae]|acuérdate|memoriza|memorice)(?: siempre)?\s*[:,]?\s+(?:(?:de\s+)?que\s+|(?P<todo>de\s+))?"
-     r"(?P<text>.+)", "remember"),
-    (r"(?:a partir de ahora|de ahora en adelante|desde ahora)\s*,?\s+(?P<text>.+)", "from now on"),
-    (r"(?:olvid[ae]|olvídate de|olvidate de|olvidar)\s*:?\s+(?:que\s+|lo de\s+|sobre\s+)?(?P<text>.+)",
+    (("vergiss", "vergesst", "vergessen"),
+     r"(?:vergiss|vergesst|vergessen sie)(?: bitte)?\s*[:,]?\s+(?:da(?:ss|ß)\s+)?(?P<text>.+)",
      "forget"),
+    # French
+    (("souven", "souvien", "rappel", "retien", "retenez", "émorise"),
+     r"(?:souviens-toi|rappelle-toi|souvenez-vous|rappelez-vous|retiens|retenez|mémorise[zr]?)"
+     r"(?: bien)?(?: partout)?\s*[:,]?\s*(?:que\s+|qu['’]|(?P<todo>de\s+|d['’]))?(?P<text>.+)",
+     "remember"),
+    (("ésormais", "orénavant", " partir de maintenant"),
+     r"(?:désormais|dorénavant|à partir de maintenant)\s*,?\s+(?P<text>.+)", "from now on"),
+    (("oublie",), r"oublie[zr]?\s*:?\s+(?:que\s+|qu['’])?(?P<text>.+)", "forget"),
+    # Spanish
+    (("recuerd", "acuérdate", "memori"),
+     r"(?:recuerd[ae]|acuérdate|memoriza|memorice)(?: siempre)?\s*[:,]?\s+"
+     r"(?:(?:de\s+)?que\s+|(?P<todo>de\s+))?(?P<text>.+)", "remember"),
+    (("a partir de ahora", "de ahora en adelante", "desde ahora"),
+     r"(?:a partir de ahora|de ahora en adelante|desde ahora)\s*,?\s+(?P<text>.+)", "from now on"),
+    (("olvid", "olvíd"),
+     r"(?:olvid[ae]|olvídate de|olvidate de|olvidar)\s*:?\s+(?:que\s+|lo de\s+|sobre\s+)?"
+     r"(?P<text>.+)", "forget"),
 )  # fmt: skip
 _ALWAYS = (
     r"always\s+(?:use|prefer|run|write|ask|check|test|commit|format|lint|name|explain|answer|respond"

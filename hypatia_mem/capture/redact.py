@@ -222,8 +222,11 @@ def _tokens(text: str, _lowered: str) -> Iterator[Span]:
         if not count or kind == "jwt" or prefix not in text:
             continue
         allowed = hints.ALPHABETS[alphabet]
+        last = 0
         for at in _positions(text, prefix):
             start = at + len(prefix)
+            if start < last:
+                continue  # inside the token before it
             body = text[start : start + count]
             if len(body) < count or not body.isascii() or body.encode().translate(None, allowed):
                 continue
@@ -231,7 +234,7 @@ def _tokens(text: str, _lowered: str) -> Iterator[Span]:
             if len(prefix) <= 5 and prefix[0] != "." and not _starts_word(text, at):
                 continue
             match = re.compile(_ENDS[alphabet]).match(text, start)
-            end = match.end() if match else start + count
+            end = last = match.end() if match else start + count
             if alphabet in "xu" and len(prefix) <= 4 and text[end : end + 1].isalnum():
                 continue
             if not _is_placeholder_token(text[start:end], alphabet):
@@ -265,7 +268,8 @@ def _odd_tokens(text: str) -> Iterator[Span]:
             yield match.start(), match.end(), "airtable-token"
     if "eyJ" in text:
         jwt = re.compile(
-            r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*){0,3}"
+            r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+            r"eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*){0,3}"
         )
         for match in jwt.finditer(text):
             yield match.start(), match.end(), "jwt"
@@ -340,7 +344,10 @@ _COOKIE_ATTRIBUTES = frozenset(
 
 
 def _cookies(text: str, lowered: str) -> Iterator[Span]:
+    place = 0
     for at in _positions(lowered, "cookie"):
+        if at < place:
+            continue  # a cookie of that name inside the line just read
         opening = re.compile(r"""["'\\]{0,3}[ \t]{0,2}[:=][ \t]{0,2}\\?["'`]?(?=[\w.-]{1,60}=)""")
         start = opening.match(text, at + 6)
         if not start:
@@ -405,9 +412,11 @@ def _assigned(text: str, lowered: str) -> Iterator[Span]:
     for word, kind in hints.WORDS:
         if word not in lowered:
             continue
+        last = 0
         for at in _positions(lowered, word):
-            span = _value_after(text, lowered, at, at + len(word), kind)
+            span = _value_after(text, lowered, at, at + len(word), kind) if at >= last else None
             if span:
+                last = span[1]
                 yield span
 
 
@@ -776,7 +785,7 @@ _COMMANDS = (
     ("passin", r"[ \t]pass:([^\s\"']{3,100})"),
     ("passout", r"[ \t]pass:([^\s\"']{3,100})"),
     ("ldapsearch", r"[ \t]-w[ \t]['\"]?([^\s\"']{3,100})"),
-    ("htpasswd", r"[ \t]-\w*b\w*[ \t]\S{1,80}[ \t]\S{1,80}[ \t]['\"]?([^\s\"']{3,100})"),
+    ("htpasswd", r"[ \t]-\w{0,4}b\w{0,4}[ \t]\S{1,80}[ \t]\S{1,80}[ \t]['\"]?([^\s\"']{3,100})"),
     ("smbclient", r"[^\s%]{1,40}%([^\s\"']{3,100})"),
     ("requirepass", r"[ \t]['\"]?([^\s\"']{3,100})"),
     ("identified by", r"[ \t]['\"]([^\s\"']{3,100})"),
@@ -860,10 +869,13 @@ _DIGEST_NAMES = ("sha256:", "sha512:", "sha384:", "sha1:", "md5:", "h1:", "base6
 
 def _random_words(text: str, _lowered: str) -> Iterator[Span]:
     """Long words with the texture of a generated token; large base64 by its size."""
-    public = list(_public_blocks(text))
+    public = _public_blocks(text)
+    begin, stop = next(public, (len(text), len(text)))
     for match in re.compile(r"[A-Za-z0-9_+/~.-]{24,}").finditer(text):
         start, end = _trim_escape(text, match.start()), match.end()
         word = text[start:end]
+        while stop <= start:
+            begin, stop = next(public, (len(text), len(text)))
         if not hints.has_random_part(word):
             continue
         word = word.rstrip(".")
@@ -872,7 +884,7 @@ def _random_words(text: str, _lowered: str) -> Iterator[Span]:
             yield start, end + _padding(text, end), f"base64 {len(word)} bytes"
         elif not (
             text[max(0, start - 8) : start].lower().endswith(_DIGEST_NAMES)
-            or any(begin <= start < stop for begin, stop in public)
+            or begin <= start
             or _in_url(text, start)
         ):
             yield start, end + _padding(text, end), "high-entropy"
