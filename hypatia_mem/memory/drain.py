@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.capture import immediate, spool
 from hypatia_mem.capture.hints import may_be_request, may_hold_secret
@@ -354,8 +354,11 @@ class Drain:
             return 0
         outcome = txn.put_session(_session(one, plan, scope, self._titles(one)))
         turns = txn.put_messages(one.session_id, plan.store, scope)
+        amended: dict[int, dict[str, Any]] = {}
         for amendment in plan.amend:
-            txn.amend_message(one.session_id, amendment.turn, **amendment.changes)
+            amended.setdefault(amendment.turn, {}).update(amendment.changes)
+        if amended:
+            txn.amend_messages(one.session_id, amended)
         self._store_summary(store, txn, one, scope)
         for message, turn in zip(plan.store, turns, strict=True):
             if turn and message.role == "user":
