@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import (
+    GLOBAL_SCOPE,
     PERSON_CHANNELS,
     Author,
     Entry,
@@ -242,7 +243,10 @@ class Transaction:
     # -- statements
 
     def put_statement(self, statement: Statement) -> Outcome:
-        """Store a triple; one that exists is left as it is. Raises UsageError for an empty part."""
+        """Store a triple; one that exists is left as it is. Raises UsageError for an empty part.
+
+        A triple about what was forgotten is refused, as the thing itself would be.
+        """
         for part in (statement.subject, statement.predicate, statement.object):
             if not part.strip():
                 raise UsageError("each of a statement's three parts needs a text")
@@ -253,6 +257,11 @@ class Transaction:
         ).fetchone()
         if found:
             return Outcome("unchanged", row["triple"])
+        ends = {"name:" + canonical(row[end]) for end in ("subject", "object")}
+        digests = self._tomb_digests({canonical(row["content"]), *ends})
+        refusal = self._refusal(digests, row["scopes"], row["triple"], "statement")
+        if refusal is not None:
+            return refusal
         self._bulk("statement", [row])
         self._note("create", row["triple"], "statement", after=rows.digest(row["content"]))
         return Outcome("created", row["triple"])
@@ -611,31 +620,36 @@ class Transaction:
             )
 
     def _ask_tombstones(self, entry: Entry) -> Outcome | None:
-        """Refuse a forgotten value; from a person it is taken, and the tombstone lifted."""
+        """Refuse a forgotten value; from a person it is taken, and the tombstone lifted.
+
+        What was forgotten everywhere is refused everywhere, and what was forgotten in one project
+        is refused there and as something global, for that would be seen there again.
+        """
         if entry.kind in _OWN_NAMES:
             return None
-        digests = self._value_digests(entry)
-        hits = self.store.execute(
-            """
-            SELECT digest FROM tombstone WHERE digest IN (SELECT unnest(?::VARCHAR[]))
-              AND scope IN (SELECT unnest(?::VARCHAR[]))
-            """,
-            [digests, list(entry.scopes) or [""]],
-        ).fetchall()
-        if not hits:
+        return self._refusal(self._value_digests(entry), entry.scopes, entry.name, entry.kind)
+
+    def _refusal(
+        self, digests: Sequence[str], scopes: Sequence[str], target: str, kind: str
+    ) -> Outcome | None:
+        everywhere = not scopes or GLOBAL_SCOPE in scopes
+        params = [list(digests), everywhere, [*scopes, GLOBAL_SCOPE]]
+        where = (
+            "digest IN (SELECT unnest($1::VARCHAR[]))"
+            " AND ($2 OR scope IN (SELECT unnest($3::VARCHAR[])))"
+        )
+        hit = self.store.execute(
+            f"SELECT 1 FROM tombstone WHERE {where}",  # noqa: S608 - our own clause
+            params,
+        ).fetchone()
+        if not hit:
             return None
         if self.author.channel in PERSON_CHANNELS:
-            self.store.execute(
-                """
-                DELETE FROM tombstone WHERE digest IN (SELECT unnest(?::VARCHAR[]))
-                  AND scope IN (SELECT unnest(?::VARCHAR[]))
-                """,
-                [digests, list(entry.scopes) or [""]],
-            )
-            self._note("lift", entry.name, entry.kind, index=False)
+            self.store.execute(f"DELETE FROM tombstone WHERE {where}", params)  # noqa: S608 - same
+            self._note("lift", target, kind, index=False)
             return None
-        self._note("refuse", entry.name, entry.kind, reason="forgotten before", index=False)
-        return Outcome("refused", entry.name, reason="this was forgotten before")
+        self._note("refuse", target, kind, reason="forgotten before", index=False)
+        return Outcome("refused", target, reason="this was forgotten before")
 
     def _bury(self, entry: Entry, reason: str) -> None:
         for scope in entry.scopes or ("",):
@@ -657,6 +671,9 @@ class Transaction:
         values = {canonical(rows.clean(entry.content))}
         if entry.kind in _MEMORY_KINDS:
             values.add("name:" + canonical(rows.clean(entry.name)))
+        return self._tomb_digests(values)
+
+    def _tomb_digests(self, values: Iterable[str]) -> list[str]:
         return [self._key.digest("tombstone", value) for value in values if value]
 
     def _belong(self, session_id: str, scope: str, turns: Iterable[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hypatia_mem.model import Author, Channel, Entry
+from hypatia_mem.model import Author, Channel, Entry, Statement
 from hypatia_mem.store.gateway import canonical
 
 VALUE = "Déploy the staging URL don't wait"
@@ -77,13 +77,42 @@ def test_the_name_is_forgotten_too_and_knowledge_of_it_is_not(forgotten):
         assert txn.put_entry(other).verb == "created"
 
 
-def test_it_holds_in_its_scope_only(forgotten):
+def test_it_holds_where_it_was_forgotten_and_for_what_would_be_seen_there(forgotten):
     with forgotten.change(forgotten.agent) as txn:
-        for scope in ("my-app", "ap", ""):
+        for scope in ("my-app", "ap"):
             one = forgotten.rule(VALUE, f"rule:{scope}x", scope=scope)
             assert txn.put_entry(one).verb == "created", scope
-        both = Entry("rule:y", VALUE, kind="rule", scopes=("z", "app"))
-        assert txn.put_entry(both).verb == "refused"
+        for scopes in (("z", "app"), ("",), ("z", ""), ()):
+            again = Entry("rule:y", VALUE, kind="rule", scopes=scopes)
+            assert txn.put_entry(again).verb == "refused", scopes
+
+
+def test_what_was_forgotten_everywhere_comes_back_nowhere(kit):
+    with kit.change() as txn:
+        txn.put_entry(kit.rule(VALUE, "rule:deploy", scope=""))
+        txn.delete_entry("rule:deploy", tombstone=True)
+    with kit.change(kit.agent) as txn:
+        for scope in ("", "app"):
+            assert txn.put_entry(kit.rule(VALUE, "rule:again", scope=scope)).verb == "refused"
+    with kit.change() as txn:  # a person may, wherever it is
+        assert txn.put_entry(kit.rule(VALUE, "rule:again", scope="app")).verb == "created"
+
+
+def test_no_statement_brings_it_back(forgotten):
+    about = [
+        Statement("rule:deploy", "is_a", "rule", scopes=("app",)),
+        Statement("x", "mentions", "rule:Deploy", scopes=("app",)),
+        Statement("x", "says", "y", content=VALUE.upper(), scopes=("app",)),
+        Statement("x", "says", "z", content=VALUE),
+    ]
+    with forgotten.change(forgotten.agent) as txn:
+        for one in about:
+            assert txn.put_statement(one).verb == "refused", one
+        elsewhere = Statement("rule:deploy", "is_a", "rule", scopes=("my-app",))
+        assert txn.put_statement(elsewhere).verb == "created"
+        assert txn.put_statement(Statement("x", "is_a", "rule", scopes=("app",))).verb == "created"
+    with forgotten.change() as txn:
+        assert txn.put_statement(about[1]).verb == "created"
 
 
 def test_an_entry_cannot_be_changed_into_it(forgotten):
