@@ -110,16 +110,29 @@ def _parse_line(line: str, *, alone: bool, more: list[str]) -> Request | None:
     if not patterns and not always:
         return None
     line = re.sub(r"^(?:[-*•]|\d{1,2}[.)])\s+", "", line)
+    is_question = line.rstrip(" .!").endswith(("?", "？", "吗", "か", "嗎"))
+    # Compiling what politeness looks like is dear: most requests begin with the verb.
+    request = None if is_question else _match(patterns, line, line, more)
+    if request:
+        return request
     spoken = re.sub(_POLITE, "", line, count=1, flags=re.IGNORECASE)
     asked = line[: len(line) - len(spoken)].lower()
-    if line.rstrip(" .!").endswith(("?", "？", "吗", "か", "嗎")) and not re.search(_ASKING, asked):
+    if is_question and not re.search(_ASKING, asked):
         return None
+    if spoken != line and (request := _match(patterns, spoken, line, more)):
+        return request
+    if always and re.match(_ALWAYS, spoken, re.IGNORECASE):
+        return Request("remember", _trim(spoken), "rule", _is_global(spoken))
+    return None
+
+
+def _match(
+    patterns: list[tuple[tuple[str, ...], str, str]], spoken: str, line: str, more: list[str]
+) -> Request | None:
     for _, pattern, verb in patterns:
         match = re.match(pattern, spoken, re.IGNORECASE)
         if match:
             return _request(verb, match, line, more)
-    if always and re.match(_ALWAYS, spoken, re.IGNORECASE):
-        return Request("remember", _trim(spoken), "rule", _is_global(spoken))
     return None
 
 
@@ -180,7 +193,7 @@ _POLITE = (
     r"s'il (?:te|vous) plaît|stp|svp|merci de|peux-tu|pourrais-tu|et|"
     r"por favor|y|puedes|podrías|"
     r"请你?|請你?|麻烦你?|麻煩你?|帮我|幫我|你要|一定要|务必|另外|还有)"
-    r"(?:\s*[,，、:!;-]\s*|\s+|(?=[一-鿿])))+"
+    r"(?:\s*[,，、:!;-]\s*|\s+|(?=[^\x00-\x7f])))+"
 )
 _ASKING = (
     r"can you|could you|would you|will you|kannst du|könntest du|peux-tu|pourrais-tu|puedes|podrías"
@@ -188,7 +201,7 @@ _ASKING = (
 
 _EVERYWHERE = r"(?:\s+(?:globally|everywhere|(?:for|in|across) (?:all|every)(?: (?:my|our|the|of my))? projects?))?"
 # (stems of which one must be in the line before the pattern is worth compiling, pattern, verb)
-_PATTERNS = (
+_PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     # English
     (("remember", "memori"),
      rf"(?:always )?(?:remember|memori[sz]e){_EVERYWHERE}(?:(?:\s+(?:this|the following|that))?"
@@ -274,7 +287,7 @@ _NOT_REMEMBERED = (
     r"everything\b|the good old|was\b.*hatte|wie\b|wann\b|wo\b|quand\b|comment\b|cuando\b|cuándo\b|cómo\b|"
     r"(?:the )?(?:password|me|device|choice)s? (?:checkbox|option|button|feature|cookie|toggle|flag)|"
     r"(?:checkbox|button|option|cookie|token|function|method|command)s?\b|"
-    r"不(?:住|得|清)|上次|当时)(?:\W|$|(?<=[一-鿿]))"
+    r"不(?:住|得|清)|上次|当时)(?:\W|$|(?<=[^\x00-\x7f]))"
 )
 # After "forget": idioms, the user's own memory, names of things, and the conversation itself.
 _NOT_FORGOTTEN = (
@@ -293,9 +306,11 @@ _MOVES_ON = (
     r"lass uns|stattdessen|à la place|en su lugar|en lugar de)\b"
 )
 
-_TABOO = (
+_TABOO_ENGLISH = (
     r"\bnever\b|\bdo not\b|\bdon[’']?t\b|\bavoid\b|\bmust not\b|\bmustn[’']?t\b|\bshould not\b|"
-    r"\bshouldn[’']?t\b|\bmay not\b|\bforbidden\b|\bnot to\b|\bstop \w+ing\b|\bno more\b|\bnot allowed\b|"
+    r"\bshouldn[’']?t\b|\bmay not\b|\bforbidden\b|\bnot to\b|\bstop \w+ing\b|\bno more\b|\bnot allowed\b"
+)
+_TABOO = (
     r"不要|别(?!名|的|人)|別(?!名|の|に|途)|勿|禁止|避免|不准|不许|不得|永远不|绝不|不能|不应|不可|永不|"
     r"ないで|しない|るな(?:$|[。！])|てはいけ|ではいけ|てはなら|べきではな|べきでな|避け|わない|ません|"
     r"\bnie(?:mals)?\b|\bvermeide|\bverboten\b|\bkeinesfalls\b|"
@@ -304,23 +319,27 @@ _TABOO = (
 )
 _TABOO_GERMAN = r"\b(?:nicht|kein(?:e[nmrs]?)?)\b"
 _STATES = r"\b(?:ist|sind|war|hat|haben|gibt|heißt|läuft)\b"
-_RULE = (
+_RULE_ENGLISH = (
     r"\balways\b|\bmust\b|\bshould\b|\bprefer(?:red)?\b|\bhave to\b|\bhas to\b|\bneeds? to\b|\bonly use\b|"
     r"\bwe (?:all |only |also )?(?:use|prefer|write|run|deploy|name|follow|keep|test|format|commit|call|"
-    r"squash|rebase|pin|put|review|document|target|log|ship|release)\b|"
+    r"squash|rebase|pin|put|review|document|target|log|ship|release)\b"
+)
+_RULE = (
     r"总是|總是|始终|一定|必须|必須|务必|应该|應該|使用|我们用|請用|请用|要用|优先|一律|每次|"
     r"必ず|常に|いつも|べき|使う|使って|優先|すること|してください|毎回|しなければ|なければな|"
     r"\bimmer\b|\bstets\b|\bm[uü]ss(?:en)?\b|\bsoll(?:en|te|ten)?\b|\bbevorzug|\b(?:be)?nutze?n?\b|\bverwende|"
     r"\btoujours\b|\bdoi(?:t|vent)\b|\bil faut\b|\bpréf[éè]r|\butilise[rz]?\b|\butilisons\b|\bprivilégi|"
     r"\bsiempre\b|\bdeben?\b|\bhay que\b|\bprefier|\bpreferi|\busa(?:r|mos)?\b|\butiliza(?:r|mos)?\b"
 )
-_IMPERATIVE = (
+_IMPERATIVE_ENGLISH = (
     r"(?:please )?(?:use|prefer|run|write|keep|add|put|ask|check|make|name|format|commit|test|document|"
     r"follow|read|review|reply|respond|answer|explain|speak|include|start|stick|squash|rebase|sign|pin|"
     r"call|log|wrap|update|build|deploy|install|lint|type|annotate|split|sort|order|quote|escape|validate|"
     r"handle|return|raise|throw|close|open|set|create|place|store|treat|limit|apply|give|let|leave|bump)\b"
     r"(?!\s+(?:is|was|are|were|has|lives?|runs)\b)"
-    r"|用|先|(?:lance|exécute|écris|réponds|mets|ajoute|garde|vérifie|teste)\b"
+)
+_IMPERATIVE = (
+    r"用|先|(?:lance|exécute|écris|réponds|mets|ajoute|garde|vérifie|teste)\b"
     r"|(?:führe|schreib|antworte|teste|prüfe|formatiere|halte)"
     r"|(?:ejecuta|escribe|responde|pon|añade|mantén|prueba|comprueba)\b"
 )
@@ -328,10 +347,13 @@ _IMPERATIVE = (
 
 def _kind(text: str, *, to_do: bool) -> str:
     """Return "taboo", "rule" or "memory", by the word that commands first."""
-    taboo = re.search(_TABOO, text, re.IGNORECASE)
-    if taboo is None and not re.search(_STATES, text, re.IGNORECASE):
-        taboo = re.search(_TABOO_GERMAN, text, re.IGNORECASE)
-    rule = re.search(_RULE, text, re.IGNORECASE)
+    taboo, rule = _commands(text, _TABOO_ENGLISH, _RULE_ENGLISH)
+    if taboo is None and rule is None:
+        if re.match(_IMPERATIVE_ENGLISH, text, re.IGNORECASE):
+            return "rule"
+        taboo, rule = _commands(text, _TABOO, _RULE)
+        if taboo is None and not re.search(_STATES, text, re.IGNORECASE):
+            taboo = re.search(_TABOO_GERMAN, text, re.IGNORECASE)
     if taboo and rule and rule.start() < taboo.start() and text.isascii():
         # "always use X, never Y" commands; "we should never" forbids.
         between = text[rule.end() : taboo.start()]
@@ -341,6 +363,12 @@ def _kind(text: str, *, to_do: bool) -> str:
     if rule or to_do or re.match(_IMPERATIVE, text, re.IGNORECASE):
         return "rule"
     return "memory"
+
+
+def _commands(
+    text: str, taboo: str, rule: str
+) -> tuple[re.Match[str] | None, re.Match[str] | None]:
+    return re.search(taboo, text, re.IGNORECASE), re.search(rule, text, re.IGNORECASE)
 
 
 _GLOBAL = (
@@ -354,5 +382,15 @@ _GLOBAL = (
 )
 
 
+# One of these is in every line that speaks of all projects; the pattern costs more than the look.
+_GLOBAL_STEMS = (
+    "where", "proje", "global", "项目", "專案", "全局", "プロジェクト", "überall", "partout", "partes",
+    "proyecto",
+)  # fmt: skip
+
+
 def _is_global(line: str) -> bool:
+    lowered = line.lower()
+    if not any(stem in lowered for stem in _GLOBAL_STEMS):
+        return False
     return re.search(_GLOBAL, line, re.IGNORECASE) is not None
