@@ -197,6 +197,8 @@ WORDS = (
     ("passwd", "P"),
     ("passwort", "P"),
     ("passphrase", "P"),
+    ("passcode", "P"),
+    ("pw", "P"),
     ("pwd", "P"),
     ("kennwort", "P"),
     ("mot de passe", "P"),
@@ -232,7 +234,7 @@ _QUALIFIERS_BYTES = tuple(word.encode() for word in KEY_QUALIFIERS)
 
 _IDENTIFIER = _LOWER + _DIGIT + b"_-."
 _CLOSERS = b" \t\"'`\\])*?!>"
-_OPERATORS = (b"=", b":", b"|", b"->", "：".encode(), "＝".encode())
+_OPERATORS = (b"=", b":", b"|", b"->", b"value=", "：".encode(), "＝".encode())
 _VERBS = (b"is", b"was", b"ist", b"lautet", b"war", b"est", b"es", b"era", "é".encode())
 _CJK_VERBS = ("是".encode(), "为".encode(), "為".encode(), "は".encode(), "が".encode())
 # Plain markers, in lower case: each is rare, and what follows is the redactor's to judge.
@@ -401,6 +403,8 @@ def _is_hex(piece: bytes, length: int) -> bool:
 def _has_marker(lowered: bytes) -> bool:
     if any(marker in lowered for marker in _MARKERS):
         return True
+    if b"mongo" in lowered and b" -p " in lowered:
+        return True
     if b"curl" in lowered and (b" -u" in lowered or b"--user" in lowered):
         return True
     return b"basic " in lowered and any(
@@ -451,7 +455,9 @@ def _is_assigned(lowered: bytes, start: int, end: int, kind: str) -> bool:
     if len(behind) > 1 and behind[-2] in _VERBS:  # "... is my password"
         return True
     # "password hunter2": a digit or a mark inside the next word.
-    return bool(words) and (words[0] != words[0].translate(None, _DIGIT) or b"\\n" in words[0])
+    return bool(words) and any(
+        word != word.translate(None, _DIGIT) or b"\\n" in word for word in words[:2]
+    )
 
 
 def _has_url_login(data: bytes) -> bool:

@@ -321,10 +321,15 @@ def _headers(text: str, lowered: str) -> Iterator[Span]:
         )
         for at in _positions(lowered, "authorization"):
             match = pattern.match(text, at + 13)
-            if match and _is_secret(match[1], "T", _BARE):
+            if match and (_is_secret(match[1], "T", _BARE) or _is_bare_token(match[1])):
                 yield match.start(1), match.end(1), "authorization"
     if "cookie" in lowered:
         yield from _cookies(text, lowered)
+
+
+def _is_bare_token(word: str) -> bool:
+    """In the place of a header's token, letters alone will do."""
+    return len(word) >= 16 and word.isalnum() and not _is_name_of_secret(word.lower())
 
 
 def _is_login(word: str) -> bool:
@@ -438,9 +443,19 @@ def _value_after(text: str, lowered: str, at: int, end: int, kind: str) -> Span 
     value = _after_operator(
         text, lowered, place, at - len(prefix), kind, word == "pass" and not prefix
     )
+    if value is None and word == "passphrase":
+        value = _phrase(text, place)
     if value is None and (word != "pass" or prefix):
         value = _after_verb(text, place, kind) or _before_verb(text, lowered, at, kind)
     return (*value, label) if value else None
+
+
+def _phrase(text: str, place: int) -> tuple[int, int] | None:
+    """Four words or more to the end of the line: "passphrase: correct horse ..."."""
+    match = re.compile(
+        r"[ \t]{0,2}(?:is|[:=])[ \t]{1,3}((?:[a-z]{3,12}[ -]){3,11}[a-z]{3,12})[.!]?(?=\s*(?:\n|$))"
+    ).match(text, place)
+    return match.span(1) if match and not _is_sentence(match[1]) else None
 
 
 def _name_before(lowered: str, at: int) -> str:
@@ -456,7 +471,7 @@ def _names_a_secret(text: str, at: int, word: str, prefix: str) -> bool:
         name = prefix.rstrip("_-.")
         spaced = text[max(0, at - 16) : at].lower().rstrip("_-. ")
         return spaced.endswith(hints.KEY_QUALIFIERS) or (name == "" and _in_query(text, at))
-    if word in ("pass", "auth", "sig"):
+    if word in ("pass", "auth", "sig", "pw"):
         return joined or (word == "pass" and text[at] == "P")
     return True
 
@@ -483,7 +498,7 @@ def _after_operator(
     text: str, lowered: str, place: int, name_at: int, kind: str, quoted_only: bool
 ) -> tuple[int, int] | None:
     pattern = re.compile(
-        r"""[ \t"'`\])*?!\\]{0,8}(=>|:=|->|={1,3}|!==?|[:：＝|>,(])[ \t*]{0,12}(\n?[ \t*]{0,12})"""
+        r"""[ \t"'`\])*?!\\]{0,8}(=>|:=|->|={1,3}|!==?|value=|[:：＝|>,(])[ \t*]{0,12}(\n?[ \t*]{0,12})"""
     )
     match = pattern.match(text, place)
     if not match:
@@ -506,6 +521,9 @@ def _after_operator(
         return _quoted_value(text, start, kind)
     if operator in ("(", ",", "===", "==", "!=", "!==") or quoted_only or match[2]:
         loose = quoted_only or operator in ("(", ",", "==", "===", "!=", "!==")
+        if quoted_only and operator in ("=", ":"):
+            span = _bare_value(text, start, kind, _SAID)
+            return span if span and _mixes(text[slice(*span)], 6) else None
         return None if loose else _bare_value(text, start, kind, _SAID)
     return _bare_value(text, start, kind, _style(text, match.start(), operator, name_at, start))
 
@@ -542,6 +560,8 @@ def _escaped_value(text: str, start: int, kind: str) -> tuple[int, int] | None:
 
 def _quoted_value(text: str, start: int, kind: str) -> tuple[int, int] | None:
     closing = _CLOSING[text[start]]
+    if text.startswith(closing * 3, start):
+        start += 2
     match = re.compile(rf"((?:[^\\\n{closing}]|\\.){{0,2000}}){closing}?").match(text, start + 1)
     if not match or not match[1]:
         return None
@@ -592,7 +612,7 @@ def _after_verb(text: str, place: int, kind: str) -> tuple[int, int] | None:
     match = re.compile(pattern).match(text, place)
     start = match.end() if match else place
     if not match:
-        gap = re.compile(r"[ \t]{1,3}").match(text, place)
+        gap = re.compile(r"[ \t]{1,3}(?:(?:->|[-–—→(])[ \t]{0,2})?").match(text, place)
         if not gap or kind != "P":
             return None
         start = gap.end()
@@ -621,9 +641,9 @@ def _before_verb(text: str, lowered: str, at: int, kind: str) -> tuple[int, int]
     return start, start + len(match[1])
 
 
-def _mixes(value: str) -> bool:
+def _mixes(value: str, least: int = 5) -> bool:
     """Tell whether a word of prose has the digits and letters, or marks, of a password."""
-    if len(value) < 5 or value.lower() in _PLAIN or value.isalpha():
+    if len(value) < least or value.lower() in _PLAIN or value.isalpha():
         return False
     has_digit = any(c.isdigit() for c in value)
     has_letter = any(c.isalpha() for c in value)
@@ -652,7 +672,7 @@ def _is_reference(value: str) -> bool:
     lowered = value.lower()
     if not lowered.strip("x*._-•#?"):
         return True
-    if any(word in lowered for word in _PLACEHOLDERS):
+    if any(word in lowered for word in _PLACEHOLDERS) and not _looks_made(value):
         return True
     pattern = (
         r"\$\w+$|%\w+%$|[:@]\w+$|%[sdv]$|\?$|![A-Za-z]+$|[&*][A-Za-z_]\w*$|\{[\w.$ ]*\}$"
@@ -661,8 +681,19 @@ def _is_reference(value: str) -> bool:
     return re.match(pattern, value) is not None
 
 
+def _looks_made(value: str) -> bool:
+    """Tell whether a long value is a generated one, though a word seems to stand in it."""
+    return (
+        len(value) >= 30
+        and any(c.isdigit() for c in value)
+        and any(c.islower() for c in value)
+        and any(c.isupper() for c in value)
+        and "xxxx" not in value.lower()
+    )
+
+
 _PLACEHOLDERS = (
-    "your", "xxxx", "****", "placeholder", "example", "replace", "change-me", "changeme", "<",
+    "your", "xxxx", "****", "placeholder", "example", "replace", "change-me", "changeme",
     "insert", "${", "{{", "dummy", "redacted", "_here", "-here", "……",
 )  # fmt: skip
 
@@ -687,6 +718,8 @@ def _is_secret(value: str, kind: str, style: str, *, ends: bool = False) -> bool
         marks = any(c in "!@#$%^&*+~=" for c in value) and len(value) >= 4
         return len(value) >= 4 and (has_digit or marks or (ends and _is_word(value)))
     least = 8 if kind == "S" else 12
+    if kind == "S" and ends and len(value) >= 16 and value.isalnum():
+        return True
     return (
         len(value) >= least
         and has_digit
@@ -705,21 +738,26 @@ def _is_secret_string(value: str, kind: str, has_digit: bool) -> bool:
     if kind in "PC":
         if any(c.isspace() for c in value):
             words = value.split()
-            lowered = value.lower()
-            return (
-                len(words) >= 4
-                and value == lowered
-                and not any(
-                    word in lowered
-                    for word in ("pass", "your", "must", "please", "the ", "is ", "enter")
-                )
-            )
+            odd = any(_mixes(word, 4) for word in words)
+            return (odd or (len(words) >= 4 and value.islower())) and not _is_sentence(value)
         return len(value) >= 3 and not value.startswith(("/", "#", "./")) and not _is_label(value)
     if any(c.isspace() for c in value) or _is_date_or_path(value) or _is_label(value):
         return False
     if kind == "S":
         return len(value) >= 6
     return len(value) >= 16 or (len(value) >= 8 and has_digit)
+
+
+def _is_sentence(value: str) -> bool:
+    """Tell whether several words speak of a password rather than are one."""
+    lowered = f" {value.lower()} "
+    return any(word in lowered for word in _SENTENCE)
+
+
+_SENTENCE = (
+    "pass", "your", " must ", "please", " the ", " is ", " are ", "enter", " for ", " and ", " not ",
+    " with ", " when ", " to ", " of ", "character",
+)  # fmt: skip
 
 
 def _is_label(value: str) -> bool:
@@ -782,6 +820,7 @@ _COMMANDS = (
     ("login -", r"[ \t]-p[ \t]['\"]?([^\s\"']{3,100})"),
     ("redis-cli", r"[ \t]-a[ \t]['\"]?([^\s\"']{3,100})"),
     ("curl", r"[ \t](?:-u|--user)[ \t=]?['\"]?[^\s:\"']{0,80}:([^\s\"']{1,200})"),
+    ("mongo", r"[ \t](?:-u|--username)[ \t]\S{1,60}[ \t]+-p[ \t]['\"]?([^\s\"']{3,100})"),
     ("passin", r"[ \t]pass:([^\s\"']{3,100})"),
     ("passout", r"[ \t]pass:([^\s\"']{3,100})"),
     ("ldapsearch", r"[ \t]-w[ \t]['\"]?([^\s\"']{3,100})"),
