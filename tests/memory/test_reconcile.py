@@ -262,6 +262,12 @@ class TestSameOrNot:
         assert session.said == ["ok", "ok"]
         assert session.hook_only == ["ok"]
 
+    def test_a_stored_word_does_not_take_the_line_of_another(self, session: Session) -> None:
+        session.see((), [prompt("ok", 0, "p1")])  # blocked: no line shows it
+        session.see([line("user", "ok", 60, "p2")], [prompt("ok", 60, "p2")])
+        assert [m.prompt_id for m in session.messages] == ["p1", "p2"]
+        assert [m.uuid.startswith("hook:") for m in session.messages] == [True, False]
+
 
 class TestOddTurns:
     def test_a_queued_prompt_waits_for_the_turn_to_take_it_in(self, session: Session) -> None:
@@ -314,6 +320,12 @@ class TestOddTurns:
         session.see([shown], [stop("second", 1.2)])
         session.see((), [stop("second", 1.2)])
         assert session.said == ["first\n\nsecond"]
+
+    def test_so_is_the_last_of_texts_of_which_one_was_stored_before(self, session: Session) -> None:
+        session.see([line("assistant", "first", 1, flags=("partial",))])
+        whole = line("assistant", "first\n\nsecond", 1, flags=("blocks", "partial"))
+        session.see([whole], [stop("second", 1.2)], growing=[whole.uuid])
+        assert (len(session.messages), session.hook_only) == (1, [])
 
     def test_a_picture_alone(self, session: Session) -> None:
         session.see((), [prompt("", 0)])

@@ -85,8 +85,8 @@ class TestMessages:
 
                 seen = {one.uuid: one for one in (*first.messages, *again.messages)}
 
-                assert [(m.uuid, m.role, m.text, m.parts) for m in seen.values()] == [
-                    (m.uuid, m.role, m.text, m.parts) for m in whole.messages
+                assert [(m.uuid, m.role, m.text, m.parts, m.flags) for m in seen.values()] == [
+                    (m.uuid, m.role, m.text, m.parts, m.flags) for m in whole.messages
                 ]
 
     @pytest.mark.parametrize(
@@ -130,6 +130,8 @@ class TestMessages:
         assert fold_rows(typed, printed).messages == ()
         assert [m.text for m in fold_rows(typed, body).messages] == ["/x a b"]
         assert [m.text for m in fold_rows(typed, answer(text("ok"))).messages] == ["/x a b", "ok"]
+        caveat = user("<local-command-caveat>x</local-command-caveat>", isMeta=True)
+        assert [m.text for m in fold_rows(caveat, typed, answer(text("ok"))).messages] == ["ok"]
         assert fold_rows(typed, flush=False).checkpoint == 1  # undecided: read again
 
     def test_a_line_without_a_usable_time_has_its_predecessors(self) -> None:
