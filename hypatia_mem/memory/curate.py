@@ -227,8 +227,8 @@ def forget(
         plan = plan_forget(forgettable(store, scope), query, ids=ids)
     if dry_run or not plan.chosen:
         return plan
-    with changing(home, author, now) as (_, txn):
-        leave_index(home, plan.chosen)
+    with changing(home, author, now) as (store, txn):
+        leave_index(home, store, plan.chosen)
         txn.set_meta("snapshot_wanted", str(txn.seq + 1))
         return forget_in(txn, plan)
 
@@ -273,8 +273,8 @@ def update_entry(
 
 def delete_entry(home: Path, name: str, *, author: Author, now: datetime) -> Outcome:
     """Delete an entry and the statements that name it; NotFound when there is none."""
-    with changing(home, author, now) as (_, txn):
-        leave_index(home, (name,))
+    with changing(home, author, now) as (store, txn):
+        leave_index(home, store, (name,))
         return txn.delete_entry(name, reason="delete")
 
 
@@ -305,15 +305,15 @@ def forgettable(store: Store, scope: str) -> list[Entry]:
     return store.rules([scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE])
 
 
-def leave_index(home: Path, names: Sequence[str]) -> None:
-    """Take names out of the search index at once; the store's commit comes after.
+def leave_index(home: Path, store: Store, names: Sequence[str]) -> None:
+    """Take names and their statements out of the search index; the store's commit comes after.
 
     Called with the store's lease held, so that nobody can put them back from an older state.
     """
     from hypatia_mem.store.search import SearchIndex
 
     try:
-        SearchIndex(home).remove(names)
+        SearchIndex(home).remove([*names, *store.triples_of(names)])
     except IndexUnavailable as error:
         _LOG.info("index not touched before a withdrawal: %s", error.message)
 

@@ -419,7 +419,7 @@ class Drain:
                 return set(scopes)
             plan = curate.plan_forget(curate.forgettable(store, scope), request.text)
             if plan.chosen:
-                curate.leave_index(self.home, plan.chosen)
+                curate.leave_index(self.home, store, plan.chosen)
                 curate.forget_in(txn, plan)
                 return {GLOBAL_SCOPE}  # what was forgotten may have been told everywhere
         return set()

@@ -209,6 +209,19 @@ class Store:
         )
         return [rows.statement_of(row) for row in found]
 
+    def triples_of(self, names: Sequence[str]) -> list[str]:
+        """Return the keys of every triple that has one of ``names`` at either end."""
+        found = self.execute(
+            """
+            SELECT triple FROM statement
+            WHERE subject IN (SELECT unnest($1::VARCHAR[]))
+               OR object IN (SELECT unnest($1::VARCHAR[]))
+            ORDER BY triple
+            """,
+            [list(names)],
+        ).fetchall()
+        return [str(row[0]) for row in found]
+
     def live_statements(self, triples: Iterable[str]) -> list[tuple[str, Statement]]:
         """Return (key, triple) of these keys that are not withheld."""
         found = self.run(

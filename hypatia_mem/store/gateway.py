@@ -30,6 +30,7 @@ from hypatia_mem.model import (
     Outcome,
     Session,
     Statement,
+    Trust,
 )
 from hypatia_mem.store import ledger, rows
 
@@ -183,6 +184,8 @@ class Transaction:
         row = rows.entry_row(entry, self.author, self.now)
         self._bulk("entry", [row])
         self._note("create", row["name"], entry.kind, after=row["content_digest"])
+        if _is_withheld(entry):
+            self._note_statements(entry)
         return Outcome("created", row["name"])
 
     def update_entry(self, name: str, **changes: Any) -> Outcome:
@@ -221,13 +224,11 @@ class Transaction:
             raise NotFound(f"knowledge {name!r}")
         if tombstone:
             self._bury(entry, reason)
-        gone = self.store.execute(
-            "SELECT triple FROM statement WHERE subject = ? OR object = ?", [name, name]
-        ).fetchall()
+        gone = self.store.triples_of([name])
         self.store.execute("DELETE FROM statement WHERE subject = ? OR object = ?", [name, name])
-        for (triple,) in gone:
-            self._note("delete", str(triple), "statement", reason=reason)
-        self._forget_touched([name, *(str(triple) for (triple,) in gone)])
+        for triple in gone:
+            self._note("delete", triple, "statement", reason=reason)
+        self._forget_touched([name, *gone])
         if entry.kind == "message":  # its row stays, so that its line is known; not its words
             self.store.execute(
                 "UPDATE message SET parts = '[]', text_digest = ''"
@@ -582,6 +583,14 @@ class Transaction:
             before=rows.digest(before.content),
             after=rows.digest(after.content),
         )
+        if _is_withheld(before) != _is_withheld(after):
+            self._note_statements(after)
+
+    def _note_statements(self, entry: Entry) -> None:
+        """Note that an entry's statements are withheld, or seen again, with it."""
+        verb = "hide" if _is_withheld(entry) else "show"
+        for triple in self.store.triples_of([rows.clean(entry.name)]):
+            self._note(verb, triple, "statement")
 
     def _write_texts(self, pairs: Sequence[tuple[Entry, Entry]]) -> None:
         """Give many entries a new content, with one statement; the old ones become versions."""
@@ -806,6 +815,10 @@ def _is_own_name(name: str, kind: str) -> bool:
     if kind in ("project", "root"):
         return True
     return (kind == "message" and name.startswith("msg-")) or kind == "session"
+
+
+def _is_withheld(entry: Entry) -> bool:
+    return entry.suppressed or entry.trust in (Trust.CANDIDATE, Trust.REJECTED)
 
 
 def _names(session_id: str, turns: Iterable[int | None]) -> list[str]:

@@ -14,9 +14,10 @@ Tables (columns are stable names; the query language compiles to them):
 - ``cursor``: how far spool segments and transcripts have been read. ``meta``, ``migration``.
 
 Views ``live_entry`` and ``live_statement`` leave out what is withheld: candidate, rejected,
-suppressed or expired. Times are naive UTC. No foreign keys and no secondary unique indexes:
-DuckDB refuses list updates on referenced rows, and such indexes have left files that cannot be
-replayed after a kill; the one gateway keeps uniqueness.
+suppressed or expired (``withheld_entry``), and every statement at one of whose ends such an entry
+stands, for a name may be a person's very words. Times are naive UTC. No foreign keys and no
+secondary unique indexes: DuckDB refuses list updates on referenced rows, and such indexes have left
+files that cannot be replayed after a kill; the one gateway keeps uniqueness.
 """
 
 from __future__ import annotations
@@ -189,9 +190,16 @@ _M001 = (
     WHERE trust NOT IN ('candidate', 'rejected') AND NOT suppressed AND expired_at IS NULL
     """,
     """
+    CREATE VIEW withheld_entry AS
+    SELECT * FROM entry
+    WHERE trust IN ('candidate', 'rejected') OR suppressed OR expired_at IS NOT NULL
+    """,
+    """
     CREATE VIEW live_statement AS
     SELECT *, valid_from AS tr_start, valid_to AS tr_end FROM statement
     WHERE trust NOT IN ('candidate', 'rejected') AND expired_at IS NULL
+      AND subject NOT IN (SELECT name FROM withheld_entry)
+      AND object NOT IN (SELECT name FROM withheld_entry)
     """,
 )
 

@@ -4,15 +4,17 @@ A tantivy index (BM25). It carries the ledger sequence it is built to (``index/s
 from there. What is withdrawn leaves it before the store commits the withdrawal.
 
 Text is cut into terms here, the same way for documents and queries: accents folded, case folded,
-every CJK character a term of its own (a run of them is searched as a phrase), and everything a
-programmer types both whole and in parts: ``foo_bar.baz()`` is found as typed, and by ``bar``;
-``fetchUserName`` by ``user``; ``C++`` and ``--flag`` as they are. Words are stemmed (English).
-A query asks for any of its words, without those that are everywhere, and never fails over its text.
+every CJK character a term of its own (a run of them is searched as a phrase, a long one by its
+pairs too, for nothing shows where its words end), and everything a programmer types both whole and
+in parts: ``foo_bar.baz()`` is found as typed, and by ``bar``; ``fetchUserName`` by ``user``;
+``C++`` and ``--flag`` as they are. Words are stemmed (English). A query asks for any of its words,
+without those that are everywhere, and never fails over its text.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -36,6 +38,7 @@ FORMAT = "3"  # of terms and fields: another number means the index is built ane
 HEAP_BYTES = 15_000_000
 MAX_TERMS = 64  # of a query; what stands behind the first 64 words does not change an answer
 MAX_TERM = 128
+LONG_RUN = 4  # CJK characters: from here on a run may be several words, asked for in pairs too
 SNIPPET_CHARS = 600
 BATCH = 5_000
 _LOCK_WAIT_SECONDS = 5.0
@@ -140,7 +143,7 @@ class SearchIndex:
                 return []
             query = _query(schema, wanted, phrases, prefix, scopes, kinds, catalog)
             found = searcher.search(query, limit=limit, offset=offset)
-            shown = [*wanted, *(word for run in phrases for word in run)]
+            shown = [*wanted, *("".join(run[at : at + 2]) for run in phrases for at in (0, 2, 4))]
             return [_hit(searcher.doc(address), score, shown) for score, address in found.hits]
 
     def update(
@@ -387,12 +390,13 @@ def _query(
     query, occur = tantivy.Query, tantivy.Occur
     any_of = [(occur.Should, query.term_query(schema, "text", term)) for term in wanted]
     for run in phrases:
-        one = (
-            query.term_query(schema, "text", run[0])
-            if len(run) == 1
-            else query.phrase_query(schema, "text", list(run))
-        )
-        any_of.append((occur.Should, one))
+        one = _phrase(schema, run)
+        if len(run) < LONG_RUN:
+            any_of.append((occur.Should, one))
+            continue
+        any_of.append((occur.Should, query.boost_query(one, 2.0)))
+        pairs = dict.fromkeys(itertools.pairwise(run))
+        any_of += [(occur.Should, _phrase(schema, pair)) for pair in list(pairs)[:MAX_TERMS]]
     if prefix:
         started = query.regex_query(schema, "text", re.escape(prefix) + ".*")
         any_of.append((occur.Should, query.boost_query(started, 0.3)))
@@ -407,6 +411,14 @@ def _query(
             matching = query.term_set_query(schema, name, values)
             clauses.append((occur.Must, query.const_score_query(matching, 0.0)))
     return query.boolean_query(clauses)
+
+
+def _phrase(schema: Any, run: Sequence[str]) -> Any:
+    import tantivy
+
+    if len(run) == 1:
+        return tantivy.Query.term_query(schema, "text", run[0])
+    return tantivy.Query.phrase_query(schema, "text", list(run))
 
 
 def _hit(document: Any, score: float, wanted: Sequence[str]) -> Hit:
@@ -426,7 +438,7 @@ def _snippet(text: str, wanted: Sequence[str]) -> str:
     if len(text) <= SNIPPET_CHARS:
         return text
     lowered = text.lower()
-    places = [place for word in wanted if (place := lowered.find(word.lower())) >= 0]
+    places = [place for word in wanted if word and (place := lowered.find(word.lower())) >= 0]
     start = max(0, min(places, default=0) - SNIPPET_CHARS // 4)
     end = start + SNIPPET_CHARS
     return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")

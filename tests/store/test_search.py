@@ -53,6 +53,8 @@ def names(hits):
         ("baz", "call"), ("cafe", "accent"), ("CAFÉ", "accent"), ("cafe\u0301", "accent"),
         ("fluss", "accent"), ("database migration", "stem"), ("migra", "stem"),
         ("ModuleNotFoundError", "error"), ("yaml", "error"), ("1.24.3", "version"),
+        ("我们上次怎么用图谱的", "cjk"), ("存储知识", "cjk"), ("移行はいつ完了したのか", "kana"),
+        ("识用存知", None), ("图谱们", None),
         ("x86_64", "version"), ("zebra", None), ("识知", None), ("谱图", None),
     ],
 )  # fmt: skip
@@ -178,6 +180,30 @@ def test_what_was_deleted_while_the_index_was_away_leaves_it_and_may_come_back(k
     assert found("drum") == ["other"]
 
 
+def test_the_statements_of_what_is_withheld_are_withheld_with_it(kit):
+    index = SearchIndex(kit.home)
+
+    def seen():
+        with kit.open() as store:
+            sync_index(store, index)
+            live = [row["triple"] for row in store.run("SELECT triple FROM live_statement")]
+        return live, [hit.name for hit in index.search("xylophone", catalog="statement")]
+
+    triples = ["rule:x,about,xylophone", "xylophone,needs,rule:x", "xylophone,is,loud"]
+    with kit.change() as txn:
+        txn.put_entry(kit.rule("Play", "rule:x"))
+        for triple in triples:
+            txn.put_statement(Statement(*triple.split(",")))
+    assert [sorted(part) for part in seen()] == [sorted(triples)] * 2
+    for change in ({"suppressed": True}, {"suppressed": False, "trust": Trust.REJECTED}):
+        with kit.change() as txn:
+            txn.update_entry("rule:x", **change)
+        assert seen() == (triples[2:], triples[2:])
+    with kit.change() as txn:
+        txn.update_entry("rule:x", trust=Trust.ASSERTED)
+    assert [sorted(part) for part in seen()] == [sorted(triples)] * 2
+
+
 @pytest.fixture
 def synced(kit):
     with kit.change() as txn:
@@ -281,6 +307,14 @@ def test_huge_texts_take_linear_time(text):
     whole, found = cost(text)
     assert whole < max(25 * small, 0.5)  # ten times the text; quadratic would be a hundred
     assert all(len(term) <= search.MAX_TERM for term in found)
+
+
+def test_a_run_as_it_stands_comes_before_its_pairs(home):
+    index = SearchIndex(home)
+    texts = {"pairs": "登录修复修复登录登录", "whole": "昨天的登录页面修复", "none": "登页"}
+    index.update([document(name, text) for name, text in texts.items()], [], 1)
+    assert names(index.search("登录页面")) == ["whole", "pairs"]
+    assert names(index.search("登录页")) == ["whole"]  # a short run is one word
 
 
 def test_a_long_snippet_is_cut_around_the_word(home):
