@@ -447,6 +447,8 @@ def _value_after(text: str, lowered: str, at: int, end: int, kind: str) -> Span 
         value = _phrase(text, place)
     if value is None and (word != "pass" or prefix):
         value = _after_verb(text, place, kind) or _before_verb(text, lowered, at, kind)
+    if value and word in ("sessid", "sessionid") and "-" in text[slice(*value)]:
+        return None  # a session has names as well: "original-session", a UUID
     return (*value, label) if value else None
 
 
@@ -518,7 +520,10 @@ def _after_operator(
         return _escaped_value(text, start, kind)
     start += _string_prefix(text, start)
     if text[start : start + 1] in _CLOSING:
-        return _quoted_value(text, start, kind)
+        value = _quoted_value(text, start, kind)
+        # ["user", "password", "email"]: in a list or a call, only what looks like a password is.
+        listed = operator in "(," and not _name_sets(lowered, name_at)
+        return None if value and listed and not _mixes(text[slice(*value)], 6) else value
     if operator in ("(", ",", "===", "==", "!=", "!==") or quoted_only or match[2]:
         loose = quoted_only or operator in ("(", ",", "==", "===", "!=", "!==")
         if quoted_only and operator in ("=", ":"):
@@ -529,7 +534,8 @@ def _after_operator(
 
 
 def _name_sets(lowered: str, name_at: int) -> bool:
-    return lowered.startswith(("set", "with"), name_at)
+    name = lowered[name_at : name_at + 60].split("(", 1)[0]
+    return name.rsplit(".", 1)[-1].startswith(("set", "with"))
 
 
 def _string_prefix(text: str, start: int) -> int:
