@@ -7,11 +7,13 @@ import random
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from hypatia_mem.errors import StoreError
+from hypatia_mem.model import Author, Channel
 from hypatia_mem.store.connection import open_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -48,6 +50,30 @@ for number in range(rounds):
             assert turns == list(range(1, len(turns) + 1))
             assert len(turns) == 20 * store.cursors()[session["id"]], "half a transaction"
     time.sleep(0.02)
+"""
+)
+
+
+CHANGER = (
+    START
+    + """
+from hypatia_mem.model import Entry
+with open_store(home, write=True, deadline=120) as store:
+    for number in range(rounds):
+        one = f"{me}-{number}"
+        with store.transaction(Author(Channel.HOOK), now=now) as txn:
+            said = [Message(one, f"hook:{one}-{n}", "user", "short", now) for n in range(1, 9)]
+            txn.put_messages(one, said, "app")
+            txn.put_entry(Entry("gone", "x" * number))
+            txn.put_entry(Entry("kept", f"{number}", kind="rule"), replace=True)
+            txn.set_cursor("k", 2 * number + 1)
+        with store.transaction(Author(Channel.HOOK), now=now) as txn:
+            txn.amend_messages(one, {n: {"uuid": f"{one}-{n}"} for n in range(1, 9)})
+            txn.amend_messages(one, {n: {"text": f"grown {n}"} for n in range(1, 5)})
+            txn.put_summary(one, "All of it.", "title", "app")
+            txn.delete_entry("gone")
+            txn.set_cursor("k", 2 * number + 2)
+        print(number, flush=True)
 """
 )
 
@@ -89,6 +115,40 @@ def test_writers_killed_at_random_lose_nothing_they_acknowledged(home):
             assert turns == list(range(1, len(turns) + 1))
             assert store.cursors()[name] * 20 == len(turns)
             assert store.verify_ledger() is None
+
+
+def test_changes_killed_at_random_are_whole_or_not_there(home):
+    chance = random.Random(5)
+    for trial in range(50):
+        name = f"c{trial}"
+        writer = start(CHANGER, home, name, 10_000)
+        acknowledged = [writer.stdout.readline() for _ in range(chance.randint(1, 12))]
+        time.sleep(chance.random() * 0.05)
+        writer.kill()
+        rest, said = writer.communicate()
+        assert acknowledged[-1], said
+        done = int(("".join(acknowledged) + rest).rstrip("\n").splitlines()[-1]) + 1
+        with open_store(home, write=trial % 2 == 0) as store:
+            steps = store.cursors()["k"]
+            assert steps >= 2 * done
+            for number in range((steps + 1) // 2):
+                said = store.messages(f"{name}-{number}")
+                grown = number < steps // 2
+                first = f"{name}-{number}-1" if grown else f"hook:{name}-{number}-1"
+                assert [one.turn for one in said] == list(range(1, 9))
+                assert (said[0].uuid, said[0].text) == (first, "grown 1" if grown else "short")
+                assert store.known_uuids([first]) == {first: (f"{name}-{number}", 1)}
+                links = store.statements_of(f"session-{name}-{number}")
+                assert len(links) == (8 if grown else 0)
+            assert (store.entry("gone") is not None) is (steps % 2 == 1)
+            assert store.entry("kept").content == f"{(steps - 1) // 2}"
+            assert store.verify_ledger() is None
+        if steps % 2:
+            with (
+                open_store(home, write=True) as store,
+                store.transaction(Author(Channel.HOOK), now=datetime(2026, 11, 30)) as txn,
+            ):
+                txn.delete_entry("gone")
 
 
 @pytest.mark.skipif(
