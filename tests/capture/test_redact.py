@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import resource
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -151,34 +147,6 @@ def test_time_grows_with_the_length_and_nothing_else(piece: str) -> None:
             times.append(time.process_time() - start)
         cost[text] = min(times)
     assert cost[large] < 24 * max(cost[small], 0.002)
-
-
-def test_looking_costs_at_most_three_bare_starts() -> None:
-    """The redactor with json and re in a fresh interpreter, against ``python -I -S -c pass``."""
-    event = prompt_event("my password is hunter2, DB_PASSWORD=abc and ghp_" + body("cost", 36))
-    code = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from hypatia_mem.capture import hints\n"
-        f"data = {event!r}\n"
-        "assert hints.may_hold_secret(data)\n"
-        "from hypatia_mem.capture.redact import redact_event\n"
-        "redact_event(data)\n"
-    )
-    python = os.path.realpath(sys.executable)
-    looked = _cpu([python, "-I", "-S", "-c", code])
-    bare = _cpu([python, "-I", "-S", "-c", "pass"])
-    assert looked < 3.5 * bare, f"{looked / bare:.2f} times a bare start"
-
-
-def _cpu(argv: list[str], runs: int = 15) -> float:
-    """Return the least CPU seconds of several runs: noise only ever adds."""
-    costs = []
-    for _ in range(runs):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(argv, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(costs)
 
 
 def test_a_private_key_is_gone_even_when_it_is_cut_off() -> None:
