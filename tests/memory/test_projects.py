@@ -14,10 +14,10 @@ from hypatia_mem.store.connection import open_store
 
 AUTHOR = Author(Channel.CLI_PERSON)
 NOW = datetime(2026, 11, 30, 12)
-HERE = Identity("/work/app", "g-1", git_key="g-1", origin_key="o1", remote="r1")
+HERE = Identity("/code/app", "g-1", git_key="g-1", origin_key="o1", remote="r1")
 
 
-def root(path="/work/app", scope="app", git_key="g-1", origin_key="o1", remote="r1"):
+def root(path="/code/app", scope="app", git_key="g-1", origin_key="o1", remote="r1"):
     return KnownRoot(path, scope, git_key, origin_key, remote)
 
 
@@ -25,48 +25,48 @@ def root(path="/work/app", scope="app", git_key="g-1", origin_key="o1", remote="
     ("identity", "roots", "there", "scope"),
     [
         pytest.param(HERE, [], [], "app", id="first-time"),
-        pytest.param(HERE, [root()], ["/work/app"], "app", id="known"),
+        pytest.param(HERE, [root()], ["/code/app"], "app", id="known"),
         pytest.param(HERE, [root(path="/old/app")], [], "app", id="moved"),
         pytest.param(HERE, [root(path="/old/app", git_key="g-9")], [], "app", id="copied-and-gone"),
         pytest.param(
             HERE,
             [root(path="/old/app", git_key="g-9")],
             ["/old/app"],
-            "app@work",
+            "app@code",
             id="copy-beside-the-original",
         ),
         pytest.param(
             HERE,
             [root(path="/clients/app", git_key="g-2", origin_key="o2", remote="r2")],
             ["/clients/app"],
-            "app@work",
+            "app@code",
             id="other-repository-of-that-name",
         ),
         pytest.param(
             HERE,
             [root(git_key="g-2", origin_key="o2", remote="r1")],
-            ["/work/app"],
+            ["/code/app"],
             "app",
             id="cloned-again-at-the-same-path",
         ),
         pytest.param(
             HERE,
             [root(git_key="g-2", origin_key="o2", remote="r2")],
-            ["/work/app"],
-            "app@work",
+            ["/code/app"],
+            "app@code",
             id="another-repository-at-the-same-path",
         ),
         pytest.param(
             HERE,
             [root(git_key="", origin_key="", remote="")],
-            ["/work/app"],
+            ["/code/app"],
             "app",
             id="git-init-in-a-known-folder",
         ),
         pytest.param(
-            Identity("/work/app", "p-1"),
-            [root(path="/work/my-app", scope="my-app")],
-            ["/work/my-app"],
+            Identity("/code/app", "p-1"),
+            [root(path="/code/my-app", scope="my-app")],
+            ["/code/my-app"],
             "app",
             id="app-is-not-my-app",
         ),
@@ -80,8 +80,8 @@ def test_decide(identity, roots, there, scope):
 
 def test_third_folder_of_a_name_is_numbered():
     """Names stay unique whatever the folders are called."""
-    taken = {"app", "app@work"}
-    assert decide(HERE, [], taken, lambda _: True).scope == "app@work-2"
+    taken = {"app", "app@code"}
+    assert decide(HERE, [], taken, lambda _: True).scope == "app@code-2"
 
 
 @pytest.mark.parametrize(
