@@ -158,7 +158,7 @@ NAMED = (
     ("cookie", "Cookie: theme=dark; sessionid={}; lang=en", "k3j4h5k3j4h5"),
     ("set-cookie", "Set-Cookie: sid={}; Path=/; HttpOnly", "k3j4h5k3j4h5"),
     ("query-token", "https://x.io/cb?access_token={}&state=1", "abc123def456ghi7"),
-    ("npmrc", "//registry.npmjs.org/:_authToken={}", "abc123def456ghi7"),
+    ("npmrc", "//registry.example.org/:_authToken={}", "abc123def456ghi7"),
     ("netrc", "machine x.io login joe password {}", "swordfish"),
     ("url-postgres", "postgres://app:{}@db:5432/app", "hunter2"),
     ("url-mysql", "mysql+pymysql://root:{}@localhost/app", "swordfish"),
