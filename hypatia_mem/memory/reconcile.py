@@ -16,10 +16,19 @@ never takes what an exact one would have. All of this is pure.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from hypatia_mem.memory.transcript import BLANK, clean
 from hypatia_mem.model import Message
@@ -141,13 +150,18 @@ class _Word:
     slot: _Slot | None = None
     repeat: bool = False
 
-    def twin(self, other: _Word | _Slot) -> bool:
-        """Tell whether two carry the same words of the same prompt."""
-        return (self.role, self.prompt_id, self.digest) == (
-            other.role,
-            other.prompt_id,
-            other.digest,
-        )
+
+_One = TypeVar("_One", _Word, _Slot)
+_Claims: TypeAlias = Mapping[Hashable, Sequence[_Word]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """When things happened, by prompt id where that is the key."""
+
+    prompts: Mapping[str, Sequence[datetime]]
+    stops: Mapping[str, Sequence[int]]  # Unix nanoseconds
+    turns: Sequence[tuple[datetime, str]]  # prompts shown in a turn of their own, latest first
 
 
 def digest(text: str) -> str:
@@ -227,6 +241,7 @@ class _Planner:
             _word(one) for record in self.records if (one := said(record, redact)) is not None
         ]
         self.amend: list[Amendment] = []
+        self._times = _Times({}, {}, ())
         self.forked_from = ""
 
     def plan(
@@ -386,23 +401,27 @@ class _Planner:
 
     def _match(self) -> None:
         """Give each record its message, and tell records that say the same thing again."""
-        earlier: list[_Word] = []
+        earlier: dict[Hashable, list[_Word]] = {}
         for word in self.words:
-            word.repeat = any(_repeats(word, other) for other in earlier)
-            earlier.append(word)
+            before = earlier.setdefault(_same_words(word), [])
+            word.repeat = any(_repeats(word, other) for other in before)
+            before.append(word)
             slot = self.names.get(word.uuid)
             if slot is not None:  # the same record, read again
                 word.slot = slot
                 slot.claimed = True
         _pair([word for word in self.words if not word.repeat], self.slots, taken=())
+        stored = _grouped(self.slots, _same_words)
         for word in self.words:
             if word.slot is None and not word.repeat:
-                word.repeat = any(_repeats(word, slot) for slot in self.slots)
+                others = stored.get(_same_words(word), ())
+                word.repeat = any(_repeats(word, slot) for slot in others)
 
     def _alone(
         self, settled_ns: int, held: Sequence[Message], *, final: bool, complete: bool
     ) -> tuple[list[Message], tuple[Record, ...], int | None]:
         """Make messages of the records no line will show; return them and who waits until when."""
+        self._times = self._when()
         alone: list[Message] = []
         waiting: list[Record] = []
         again_at: int | None = None
@@ -433,41 +452,44 @@ class _Planner:
                 again_at = _earliest(again_at, record.at_ns + patience)
         return alone, tuple(waiting), again_at
 
+    def _when(self) -> _Times:
+        prompts: dict[str, list[datetime]] = {}
+        everything: list[_Slot | _Word] = [*self.slots, *self.words]
+        for one in everything:
+            if one.role == "user":
+                prompts.setdefault(one.prompt_id, []).append(one.at)
+        stops: dict[str, list[int]] = {}
+        for record in self.records:
+            if record.event.get("hook_event_name") == "Stop":
+                stops.setdefault(_prompt_id(record), []).append(record.at_ns)
+        turns = [
+            (slot.at, slot.prompt_id)
+            for slot in self.slots
+            if slot.role == "user" and slot.shown and "queued" not in slot.flags
+        ]
+        return _Times(prompts, stops, sorted(turns, reverse=True))
+
     def _patience(self, word: _Word) -> int:
         """Return how many nanoseconds a record may wait for its line, from its own time on."""
         if self._overtaken(word):
             return 0
         if word.role != "user" or not word.prompt_id or not self._is_queued(word):
             return self.grace_ns
-        gaps = [at - word.said.record.at_ns for at in self._stops(word.prompt_id) if word.said]
+        gaps = [at - _ns(word.at) for at in self._times.stops.get(word.prompt_id, ())]
         return min([QUEUED_GRACE_NS, *(gap + self.grace_ns for gap in gaps if gap > 0)])
 
     def _is_queued(self, word: _Word) -> bool:
         """Tell whether the prompt came while the turn of its own id was still running."""
-        prompts: list[_Slot | _Word] = [one for one in self.slots if one.role == "user"]
-        prompts += [one for one in self.words if one.role == "user" and one is not word]
-        if not any(o.prompt_id == word.prompt_id and o.at < word.at for o in prompts):
-            return False
-        return not any(at <= _ns(word.at) for at in self._stops(word.prompt_id))
-
-    def _stops(self, prompt_id: str) -> list[int]:
-        """Return when the turns of a prompt ended, in Unix nanoseconds."""
-        return [
-            record.at_ns
-            for record in self.records
-            if record.event.get("hook_event_name") == "Stop" and _prompt_id(record) == prompt_id
-        ]
+        earlier = (at < word.at for at in self._times.prompts.get(word.prompt_id, ()))
+        stopped = (at <= _ns(word.at) for at in self._times.stops.get(word.prompt_id, ()))
+        return any(earlier) and not any(stopped)
 
     def _overtaken(self, word: _Word) -> bool:
         """Tell whether the transcript shows a later prompt: lines come in order, so none will."""
-        return any(
-            slot.role == "user"
-            and slot.shown
-            and "queued" not in slot.flags
-            and slot.prompt_id != word.prompt_id
-            and slot.at > word.at + CLOSE
-            for slot in self.slots
-        ) and not (word.role == "user" and self._is_queued(word))
+        later = takewhile(lambda turn: turn[0] > word.at + CLOSE, self._times.turns)
+        if all(prompt_id == word.prompt_id for _, prompt_id in later):
+            return False
+        return word.role != "user" or not self._is_queued(word)
 
     def _speaks(self, record: Record) -> bool:
         """Tell whether the transcript already shows the message of a record without text."""
@@ -519,36 +541,58 @@ def _pair(words: Sequence[_Word], slots: Sequence[_Slot], *, taken: Sequence[_Wo
 
     ``taken`` are other words with a claim of their own on some of the messages.
     """
-    rules = (_exact, _displaced, _rewritten)
-    for rule in rules:
+    for rule, key in (
+        (_exact, _same_words),
+        (_displaced, _same_text),
+        (_rewritten, _same_prompt),
+    ):
+        places = _grouped(slots, key)
+        claims = _grouped([one for one in (*words, *taken) if one.prompt_id], _same_words)
         for word in words:
             if word.slot is not None:
                 continue
-            rivals = [one for one in (*words, *taken) if one is not word and one.slot is None]
             fits = [
                 slot
-                for slot in slots
-                if not slot.claimed and slot.role == word.role and rule(word, slot, rivals)
+                for slot in places.get(key(word), ())
+                if not slot.claimed and rule(word, slot, claims)
             ]
             if fits:
                 word.slot = min(fits, key=lambda slot: abs(slot.at - word.at))
                 word.slot.claimed = True
 
 
-def _exact(word: _Word, slot: _Slot, _rivals: Sequence[_Word]) -> bool:
+def _same_words(one: _Word | _Slot) -> Hashable:
+    return one.role, one.prompt_id, one.digest
+
+
+def _same_text(one: _Word | _Slot) -> Hashable:
+    return one.role, one.digest
+
+
+def _same_prompt(one: _Word | _Slot) -> Hashable:
+    return one.role, one.prompt_id
+
+
+def _grouped(ones: Iterable[_One], key: Callable[[_One], Hashable]) -> dict[Hashable, list[_One]]:
+    groups: dict[Hashable, list[_One]] = {}
+    for one in ones:
+        groups.setdefault(key(one), []).append(one)
+    return groups
+
+
+def _exact(word: _Word, slot: _Slot, _claims: _Claims) -> bool:
     """Same prompt, same text. A prompt's line is never older than its hook."""
-    if not word.prompt_id or not word.twin(slot):
+    if not word.prompt_id:
         return False
     return word.role == "assistant" or slot.at >= word.at - SAME_INSTANT
 
 
-def _displaced(word: _Word, slot: _Slot, rivals: Sequence[_Word]) -> bool:
+def _displaced(word: _Word, slot: _Slot, claims: _Claims) -> bool:
     """Same text and time under another prompt id, which no other record has a claim to."""
-    if slot.digest != word.digest or not slot.shown:
+    if not slot.shown or (word.prompt_id and slot.prompt_id == word.prompt_id):
         return False
-    if word.prompt_id and slot.prompt_id == word.prompt_id:
-        return False
-    if any(rival.twin(slot) and rival.prompt_id for rival in rivals):
+    rivals = claims.get(_same_words(slot), ())
+    if any(rival is not word and rival.slot is None for rival in rivals):
         return False
     gap = slot.at - word.at
     if word.role == "assistant":
@@ -556,9 +600,9 @@ def _displaced(word: _Word, slot: _Slot, rivals: Sequence[_Word]) -> bool:
     return -SAME_INSTANT <= gap <= FAR
 
 
-def _rewritten(word: _Word, slot: _Slot, _rivals: Sequence[_Word]) -> bool:
+def _rewritten(word: _Word, slot: _Slot, _claims: _Claims) -> bool:
     """Same prompt, another text: a command's full name, the last of several texts, a wrapping."""
-    if not word.prompt_id or slot.prompt_id != word.prompt_id or not slot.shown:
+    if not word.prompt_id or not slot.shown:
         return False
     gap = slot.at - word.at
     if word.role == "assistant":
@@ -569,9 +613,10 @@ def _rewritten(word: _Word, slot: _Slot, _rivals: Sequence[_Word]) -> bool:
 
 
 def _repeats(word: _Word, other: _Word | _Slot) -> bool:
-    """Tell a hook delivered twice, and a Stop that a Stop hook sent round again."""
-    if not word.twin(other):
-        return False
+    """Tell a hook delivered twice, and a Stop that a Stop hook sent round again.
+
+    Asked of two that carry the same words of the same prompt.
+    """
     if abs(other.at - word.at) <= SAME_INSTANT:
         return True
     return (
