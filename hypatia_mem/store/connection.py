@@ -34,7 +34,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "preserve_insertion_order": True,
 }
-_OPTIONS = "TYPE duckdb, BLOCK_SIZE 16384, STORAGE_VERSION 'v1.5.0'"
+# Small row groups: a close rewrites the last group of every table that changed, however few rows.
+_OPTIONS = "TYPE duckdb, BLOCK_SIZE 16384, ROW_GROUP_SIZE 8192, STORAGE_VERSION 'v1.5.0'"
 _CORRUPT = (
     "corrupt", "could not read enough bytes", "checksum", "not a valid duckdb database",
     "failure while replaying wal", "wal checkpoint iteration",
