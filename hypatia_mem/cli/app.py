@@ -49,7 +49,9 @@ COMMANDS: dict[str, Row] = {
     "project": Row(_ROOM + "projects", "project", "List, alias, merge, rename, exclude projects."),
     "sessions": Row(_ROOM + "sessions", "sessions", "List sessions; edit title, tags and pins."),
     "show": Row(_ROOM + "sessions", "show", "Show an entry, a message or a whole session."),
-    "search": Row(_ROOM + "graph", "search", "Full-text search in this project and the global."),
+    "search": Row(
+        _ROOM + "searching", "search", "Full-text search in this project and the global."
+    ),
     "query": Row(_ROOM + "graph", "query", "Run a JSE expression over the knowledge graph."),
     "session-current": Row(
         _ROOM + "graph", "session_current", "Messages that no summary covers yet, oldest first."

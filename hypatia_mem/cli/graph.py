@@ -1,4 +1,4 @@
-"""The knowledge graph from the command line: query, search, entries and statements.
+"""The knowledge graph from the command line: query, entries and statements.
 
 Names, flags and texts are those of the published Hypatia skill, so that its command lines run
 unchanged; ``--json`` gives every command a machine form.
@@ -9,22 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Offset, Scopes
-from hypatia_mem.cli.output import emit, print_json, say
-from hypatia_mem.errors import IndexUnavailable, NotFound, Refused, UsageError
+from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
+from hypatia_mem.cli.output import emit, print_json, print_rows, say
+from hypatia_mem.cli.searching import find
+from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
-
-if TYPE_CHECKING:
-    from hypatia_mem.store.search import Hit
 
 __all__ = [
     "entry_row",
-    "find",
     "is_withheld",
     "kind_of",
     "knowledge_create",
@@ -33,7 +30,6 @@ __all__ = [
     "knowledge_update",
     "query",
     "run_query",
-    "search",
     "session_current",
     "statement_create",
     "statement_delete",
@@ -41,17 +37,6 @@ __all__ = [
 
 _FEW_HITS = 1_000
 _ALL_HITS = 1_000_000
-_KINDS = (
-    "knowledge",
-    "rule",
-    "taboo",
-    "memory",
-    "message",
-    "summary",
-    "session",
-    "statement",
-)
-
 _Name = Annotated[str, typer.Argument(help="The entry's name.", show_default=False)]
 _Data = Annotated[
     str | None,
@@ -98,7 +83,7 @@ def query(
     Example:
       hypatia-mem query '["$knowledge", ["$contains", "tags", "rule"]]'
     """
-    _print_rows(run_query(context.home(), values.read_text(expression, "the expression")), as_json)
+    print_rows(run_query(context.home(), values.read_text(expression, "the expression")), as_json)
 
 
 def run_query(home: Path, expression: str) -> list[dict[str, Any]]:
@@ -141,105 +126,6 @@ class _Hits:
         found = find(self.home, text, catalog=catalog, limit=self.reach)
         self.cut = self.cut or len(found) >= self.reach
         return [(hit.name, hit.score) for hit in found]
-
-
-def find(
-    home: Path,
-    text: str,
-    *,
-    scopes: Sequence[str] | None = None,
-    kinds: Sequence[str] | None = None,
-    catalog: str | None = None,
-    limit: int = 20,
-    offset: int = 0,
-) -> list[Hit]:
-    """Return hits of the search index, building it first where there is none.
-
-    Only that rare case opens the store. Raises IndexUnavailable when it cannot be built now.
-    """
-    from hypatia_mem.store.search import SearchIndex
-
-    def ask() -> list[Hit]:
-        return SearchIndex(home).search(
-            text, scopes=scopes, kinds=kinds, catalog=catalog, limit=limit, offset=offset
-        )
-
-    try:
-        return ask()
-    except IndexUnavailable:
-        if not (home / "memory.duckdb").exists():
-            return []
-        from hypatia_mem.memory import curate
-
-        curate.refresh(home)
-        return ask()
-
-
-def search(
-    text: Annotated[
-        str, typer.Argument(help="Words to look for; all forms count.", show_default=False)
-    ],
-    catalog: Annotated[
-        str | None, typer.Option("-c", "--catalog", help="Only knowledge, or only statement.")
-    ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            help="Only this kind, may be repeated: knowledge, rule, taboo, memory, message, "
-            "summary, session or statement.",
-        ),
-    ] = None,
-    limit: Limit = 100,
-    offset: Offset = 0,
-    scope: Scopes = None,
-    all_projects: AllProjects = False,
-    as_json: AsJson = False,
-) -> None:
-    """Search the full text of entries, messages and statements, best first.
-
-    Reads the current project and the global scope. Rows carry catalog, key, content (a JSON
-    text), score (higher is better) and rank (lower is better).
-
-    \b
-    Example:
-      hypatia-mem search "connection pool" --limit 5 -c knowledge
-    """
-    for wrong in set(kind or ()) - set(_KINDS):
-        raise UsageError(f"--kind {wrong[:40]!a}: the kinds are {', '.join(_KINDS)}")
-    if catalog not in (None, "knowledge", "statement"):
-        raise UsageError(f"--catalog is knowledge or statement, not {catalog[:40]!a}")
-    found = find(
-        context.home(),
-        values.checked(text, "the search text"),
-        scopes=context.scopes_for(scope, all_projects),
-        kinds=kind,
-        catalog=catalog,
-        limit=limit,
-        offset=offset,
-    )
-    rows = [_hit_row(offset + place, hit) for place, hit in enumerate(found, start=1)]
-    _print_rows(rows, as_json)
-
-
-def _hit_row(place: int, hit: Hit) -> dict[str, Any]:
-    from hypatia_mem.jse.rows import time_text
-
-    content = {
-        "format": "markdown",
-        "data": hit.snippet_text,
-        "scopes": list(hit.scopes) or None,
-    }
-    return {
-        "id": place,
-        "catalog": hit.catalog,
-        "key": hit.name,
-        "kind": hit.kind,
-        "content": json.dumps(content, ensure_ascii=False),
-        "score": round(hit.score, 6),
-        "rank": round(-hit.score, 6),
-        "created_at": time_text(hit.at),
-    }
 
 
 def session_current(
@@ -492,13 +378,6 @@ def _triple(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
         values.checked(predicate, "the predicate"),
         values.checked(object_, "the object"),
     )
-
-
-def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if rows or as_json:
-        print_json(rows)
-    else:
-        say("No results found.")
 
 
 def _report(outcome: Outcome, text: str, as_json: bool) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "harden_streams",
     "print_error",
     "print_json",
+    "print_rows",
     "printable",
     "say",
     "silence_stdout",
@@ -128,3 +129,11 @@ def _is_control(char: str) -> bool:
 
 def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
+
+
+def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print rows as JSON; none are a sentence, or an empty list for a machine."""
+    if rows or as_json:
+        print_json(rows)
+    else:
+        say("No results found.")
