@@ -41,6 +41,7 @@ __all__ = ["Amendment", "Known", "Plan", "Said", "digest", "plan", "said"]
 GRACE_NS = 3_000_000_000
 QUEUED_GRACE_NS = 60_000_000_000  # a prompt typed mid-turn gets its line when the turn takes it in
 SETTLE_NS = 1_000_000_000  # after a session's end; its transcript was whole by then every time
+OVERLAP_NS = 1_000_000_000  # hooks that run at the same time, on a machine that is busy
 SAME_INSTANT = timedelta(seconds=2)
 CLOSE = timedelta(seconds=1)
 NEAR = timedelta(seconds=30)
@@ -233,7 +234,7 @@ class _Planner:
         self.session_id = session_id
         self.now_ns = now_ns
         self.grace_ns = grace_ns
-        self.records = sorted(records, key=lambda record: record.at_ns)
+        self.records = _arrived(records)
         self.own = {one.uuid: one for one in known}
         self.slots = [_known_slot(one) for one in known]
         self.names = {slot.uuid: slot for slot in self.slots}
@@ -686,12 +687,30 @@ def _without_partial(message: Message, finished: Collection[str]) -> Message:
 
 
 def _merged(fresh: Sequence[Message], alone: Sequence[Message]) -> tuple[Message, ...]:
-    """Put messages of hooks between those of the transcript, by time; its order stays."""
+    """Put messages of hooks between those of the transcript, by time; each side's order stays."""
     merged = list(fresh)
-    for message in sorted(alone, key=lambda one: one.at):
+    floor = 0
+    for message in alone:
         before = [number for number, one in enumerate(merged) if one.at <= message.at]
-        merged.insert(before[-1] + 1 if before else 0, message)
+        floor = max(floor, before[-1] + 1 if before else 0)
+        merged.insert(floor, message)
+        floor += 1
     return tuple(merged)
+
+
+def _arrived(records: Iterable[Record]) -> list[Record]:
+    """Return records in the order in which they happened.
+
+    That is the spool's, for a clock may be set back; only hooks that ran at the same time may have
+    been written the other way round, and those change places.
+    """
+    found: list[Record] = []
+    for record in records:
+        place = len(found)
+        while place and 0 < found[place - 1].at_ns - record.at_ns <= OVERLAP_NS:
+            place -= 1
+        found.insert(place, record)
+    return found
 
 
 def _is_mute(record: Record) -> bool:

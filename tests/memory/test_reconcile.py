@@ -172,6 +172,21 @@ class TestWhateverComesFirst:
         assert not session.see((), HOOKS, at=-3600).waiting
         assert session.said == ["hello", "hi"]
 
+    def test_a_clock_set_back_between_two_turns_does_not_move_the_second_before_the_first(
+        self, session: Session
+    ) -> None:
+        records = [prompt("one", 0, "p1"), stop("first", 1, "p1")]
+        records += [prompt("two", -3600, "p2"), stop("second", -3599, "p2")]
+        session.see((), records, at=60)
+        assert session.said == ["one", "first", "two", "second"]
+
+    def test_hooks_that_ran_at_once_stand_in_the_order_of_their_times(
+        self, session: Session
+    ) -> None:
+        records = [stop("first", 1, "p1"), prompt("one", 0.2, "p1"), prompt("two", 2, "p2")]
+        session.see((), records, at=60)
+        assert session.said == ["one", "first", "two"]
+
     def test_the_end_of_the_session_shortens_the_wait(self, session: Session) -> None:
         records = [*HOOKS, record("SessionEnd", 1.3, reason="other")]
         assert session.see((), records, at=1.4).waiting == tuple(HOOKS)
