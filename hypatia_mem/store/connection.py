@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 
     from hypatia_mem.store.gateway import Transaction
 
-__all__ = ["FILE", "KnownMessage", "KnownRoot", "Store", "attached", "copy_database", "open_store"]
+__all__ = [
+    "FILE",
+    "KnownMessage",
+    "KnownRoot",
+    "Store",
+    "attached",
+    "copy_database",
+    "open_store",
+    "store_error",
+]
 
 FILE = "memory.duckdb"
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -106,7 +115,7 @@ def open_store(
             with _connected(home, write=write, exists=exists, until=until) as connection:
                 yield Store(home, connection)
         except duckdb.Error as error:
-            raise _sentence(error, home) from error
+            raise store_error(error, home) from error
 
 
 @contextmanager
@@ -408,10 +417,6 @@ class Store:
         """
         return self._connection.execute(sql, [rows.storable(value) for value in params])
 
-    def copy_to(self, file: Path) -> None:
-        """Copy the whole store into a new file, without dead space and deleted bytes."""
-        copy_database(self._connection, file)
-
     def _rollback(self) -> None:
         import duckdb
 
@@ -538,7 +543,8 @@ def _text(path: Path) -> str:
     return text
 
 
-def _sentence(error: duckdb.Error, home: Path) -> StoreError:
+def store_error(error: duckdb.Error, home: Path) -> StoreError:
+    """Return what an error of the engine means to a person, without any stored text."""
     text = str(error).replace(str(home.absolute()), "HOME")  # a folder may be called `corrupt`
     lowered = text.lower()
     about_file = type(error).__name__ in _ABOUT_THE_FILE

@@ -1,9 +1,11 @@
 """Verified copies of the store, and the way back from a damaged one.
 
-A snapshot is made with ``COPY FROM DATABASE`` under the lease, reopened, and compared count by
-count and by the ledger's end; only then does it get its name and its note (``.json`` beside it).
-Spool segments may be removed once a verified snapshot's cursors have passed them: until then they
-are the second copy of every turn.
+Under the lease, and only shared, the file is copied byte for byte; all the rest happens without it.
+That copy is copied again with ``COPY FROM DATABASE``, which leaves dead space and deleted bytes
+behind, and the second copy is read to its end and compared count by count and by the ledger's end;
+only then does it get its name and its note (``.json`` beside it). Spool segments may be removed
+once a verified snapshot's cursors have passed them: until then they are the second copy of every
+turn.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypatia_mem.errors import StoreCorrupt
-from hypatia_mem.store.connection import FILE, attached, copy_database, open_store
+from hypatia_mem.errors import StoreCorrupt, StoreError
+from hypatia_mem.store.connection import FILE, attached, copy_database, open_store, store_error
 from hypatia_mem.store.lease import lease
 
 if TYPE_CHECKING:
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Snapshot", "make_snapshot", "newest_verified", "restore", "snapshots"]
 
 KEEP = 3
-_TABLES = ("entry", "statement", "message", "session", "version", "mutation", "tombstone", "cursor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,42 +45,69 @@ class Snapshot:
 def make_snapshot(home: Path) -> Snapshot:
     """Copy the store, verify the copy, keep the newest three; raises what the store raises.
 
-    Raises StoreCorrupt when the copy does not say what the store said.
+    Raises StoreError when the copy does not say what the store says; it is thrown away then.
     """
     folder = home / "snapshots"
     made = datetime.now(UTC).replace(tzinfo=None)
     final = folder / f"{made:%Y%m%dT%H%M%S%f}.duckdb"
     temporary = folder / f".{final.name}.{os.getpid()}"
+    raw = folder / f"{temporary.name}.raw"
+    umask = os.umask(0o077)
     try:
-        # Exclusive: the copy must hold exactly what the counts beside it say.
-        with open_store(home, write=True) as store:
-            cursors = store.cursors()
-            seq = store.ledger_seq()
-            umask = os.umask(0o077)
-            try:
-                store.copy_to(temporary)
-            finally:
-                os.umask(umask)
-            wanted = {
-                table: int(store.run(f"SELECT count(*) AS n FROM {table}")[0]["n"])  # noqa: S608
-                for table in _TABLES
-            }
-        with attached(temporary, write=False) as copy:
-            found = _counts(copy)
-            _read_all(copy)
-        if found != wanted:
-            raise StoreCorrupt("a snapshot did not hold what the store holds; it was thrown away")
+        _copy_file(home, raw)
+        snapshot = _packed(home, raw, temporary, final, made)
         _sync(temporary)
         temporary.replace(final)
     finally:
+        os.umask(umask)
         for left in folder.glob(f"{temporary.name}*"):
             left.unlink(missing_ok=True)
-    snapshot = Snapshot(final, made, seq, wanted, cursors)
     _write_note(snapshot)
     for old in snapshots(home)[KEEP:]:
         _note(old.path).unlink(missing_ok=True)
         old.path.unlink(missing_ok=True)
     return snapshot
+
+
+def _copy_file(home: Path, target: Path) -> None:
+    """Copy the store's file; readers are not disturbed, a writer waits as long as the copy takes.
+
+    Never called by a process that has the store attached: closing the file would drop its lock.
+    """
+    # Makes the first one, plays back what a killed writer left, finds a foreign program in it.
+    with open_store(home, write=not (home / FILE).exists() or bool(_logs(home))):
+        pass
+    with lease(home, write=False):
+        _copy(home / FILE, target, durable=False)
+        for log in _logs(home):  # another writer was killed just now
+            _copy(log, target.with_name(target.name + log.name.removeprefix(FILE)), durable=False)
+
+
+def _logs(home: Path) -> list[Path]:
+    return [path for path in home.glob(FILE + ".*") if not path.is_dir()]
+
+
+def _packed(home: Path, raw: Path, target: Path, final: Path, made: datetime) -> Snapshot:
+    """Copy row by row from ``raw`` to ``target``, read that to its end, compare the two."""
+    import duckdb
+
+    try:
+        with attached(raw, write=True) as store:  # for writing: a log beside it is played back
+            copy_database(store, target)
+            counts, seq, cursors = _counts(store), _end(store), _cursors(store)
+            noted = _noted(store)
+        raw.unlink()
+        with attached(target, write=False) as copy:
+            _read_all(copy)
+            same = (counts, seq) == (_counts(copy), _end(copy)) and seq == noted
+    except duckdb.Error as error:
+        said = store_error(error, home)
+        if isinstance(said, StoreCorrupt):  # of the copy: whoever opens the store says what that is
+            raise StoreError("a copy of the store cannot be read: no snapshot was made") from error
+        raise said from error
+    if not same:
+        raise StoreError("a snapshot did not hold what the store holds; it was thrown away")
+    return Snapshot(final, made, seq, counts, cursors)
 
 
 def snapshots(home: Path) -> list[Snapshot]:
@@ -156,11 +185,10 @@ def _salvaged(damaged: Path, target: Path) -> bool:
         with attached(damaged, write=False) as store:
             copy_database(store, target)
             wanted = _counts(store)
-            end = store.execute("SELECT coalesce(max(seq), 0)::VARCHAR FROM mutation").fetchone()
-            noted = store.execute("SELECT value FROM meta WHERE key = 'ledger_seq'").fetchone()
+            ends = _end(store), _noted(store)
         with attached(target, write=False) as copy:
             _read_all(copy)
-            whole = _counts(copy) == wanted and end == (noted or ("0",))
+            whole = _counts(copy) == wanted and ends[0] == ends[1]
     except (OSError, duckdb.Error):
         whole = False
     if not whole:
@@ -179,23 +207,46 @@ def _copied_whole(snapshot: Snapshot, target: Path) -> bool:
         _copy(snapshot.path, target)
         with attached(target, write=False) as copy:
             _read_all(copy)
-            return _counts(copy) == snapshot.counts
+            return _counts(copy).items() >= snapshot.counts.items()
     except (OSError, duckdb.Error):
         return False
 
 
 def _read_all(connection: duckdb.DuckDBPyConnection) -> None:
     """Read every block of every table: a count alone leaves most of them untouched."""
-    for table in _TABLES:
-        connection.execute(f"SELECT bit_xor(hash(t)) FROM {table} AS t").fetchone()  # noqa: S608
+    for table in _tables(connection):
+        connection.execute(f'SELECT bit_xor(hash(t)) FROM "{table}" AS t').fetchone()  # noqa: S608
 
 
 def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for table in _TABLES:
-        row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
+    for table in _tables(connection):
+        row = connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()  # noqa: S608
         counts[table] = int(row[0]) if row else 0
     return counts
+
+
+def _end(connection: duckdb.DuckDBPyConnection) -> int:
+    row = connection.execute("SELECT coalesce(max(seq), 0) FROM mutation").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _noted(connection: duckdb.DuckDBPyConnection) -> int:
+    row = connection.execute("SELECT value FROM meta WHERE key = 'ledger_seq'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _cursors(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    found = connection.execute("SELECT key, position FROM cursor").fetchall()
+    return {str(key): int(position) for key, position in found}
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    found = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+        " AND regexp_full_match(table_name, '[a-z_]+') ORDER BY 1"
+    ).fetchall()
+    return [str(name) for (name,) in found]
 
 
 def _note(path: Path) -> Path:
@@ -220,13 +271,13 @@ def _write_note(snapshot: Snapshot) -> None:
     temporary.replace(note)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, *, durable: bool = True) -> None:
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with source.open("rb") as file, os.fdopen(fd, "wb") as out:
-        while chunk := file.read(1 << 20):
-            out.write(chunk)
-        out.flush()
-        os.fsync(out.fileno())
+        shutil.copyfileobj(file, out, 1 << 20)
+        if durable:
+            out.flush()
+            os.fsync(out.fileno())
 
 
 def _sync(path: Path) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from hypatia_mem.errors import StoreCorrupt
+from hypatia_mem.errors import StoreBusy, StoreCorrupt
 from hypatia_mem.model import Entry
 from hypatia_mem.store import snapshot
 from hypatia_mem.store.connection import FILE, open_store
+from hypatia_mem.store.lease import lease
 
 REPOSITORY = Path(__file__).parents[2]
 WRITE_AND_DIE = """
@@ -202,3 +204,37 @@ def test_a_copy_of_the_home_is_a_memory_of_its_own(filled, tmp_path):
     shutil.copytree(filled.home, other)
     with open_store(other, write=False) as store:
         assert store.counts()["messages"] == 299
+
+
+def test_a_reader_at_work_does_not_keep_a_snapshot_waiting(filled):
+    with lease(filled.home, write=False):
+        with ThreadPoolExecutor() as pool:
+            made = pool.submit(snapshot.make_snapshot, filled.home).result(timeout=60)
+    assert made.counts["message"] == 299
+
+
+def test_a_writer_at_work_does(filled):
+    with ThreadPoolExecutor() as pool:
+        with lease(filled.home, write=True):
+            snap = pool.submit(snapshot.make_snapshot, filled.home)
+            with pytest.raises(TimeoutError):
+                snap.result(timeout=0.5)
+            assert list((filled.home / "snapshots").iterdir()) == []
+        assert snap.result(timeout=60).counts["message"] == 299
+
+
+def test_a_foreign_program_that_writes_is_named_and_no_torn_copy_made(filled):
+    code = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(1, flush=True); input()"
+    command = [sys.executable, "-c", code, str(filled.home / FILE)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as foreign:
+        foreign.stdout.readline()
+        with pytest.raises(StoreBusy, match="other than hypatia-mem"):
+            snapshot.make_snapshot(filled.home)
+        foreign.communicate(b"\n")
+    assert snapshot.snapshots(filled.home) == []
+    assert snapshot.make_snapshot(filled.home).counts["message"] == 299
+
+
+def test_what_a_killed_writer_left_in_the_log_is_in_the_snapshot(filled):
+    die_after_a_commit(filled.home)
+    assert snapshot.make_snapshot(filled.home).cursors == {"spool": 2}
