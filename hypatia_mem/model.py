@@ -109,7 +109,8 @@ class Message:
 
     ``uuid`` is the transcript's line id, or ``hook:...`` while only a hook has seen the turn.
     ``parts`` keeps the typed parts in order: ``{"type": "text"|"image"|"tool_use"|"tool_result"
-    |"reasoning"|"bash", ...}``; images by digest and size, never their bytes.
+    |"reasoning"|"bash"|"usage", ...}``; images by digest and size, never their bytes; ``usage``
+    holds the model and the tokens of one response, the answer's own or one without text.
     """
 
     session_id: str

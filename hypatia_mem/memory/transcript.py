@@ -12,6 +12,8 @@ What is a message and what is not was settled on recordings of the client, not o
 
 - lines of one response id are one assistant message; thinking, tool calls and their results are
   its parts, never its text; a response without text lends its parts to a neighbour that has some;
+- what a response cost is a part too (``usage``: the model and its tokens), so that it travels with
+  the others and is counted once, also for a response that said nothing;
 - text the client wrote itself (command output, caveats, notifications, skill bodies, summaries of
   a compaction, API errors) is not a message, although it is stored as a ``user`` or ``assistant``
   line; a person may type the very same tags, so they count as the client's only when the line
@@ -38,6 +40,8 @@ PART_CHARS = 2000  # of a tool's input or output that are kept
 REDACT_CHARS = 65_536  # redacted before the cut, so that a cut never halves a secret
 MAX_LINE_BYTES = 64 << 20
 SEEN_LINES = 1000
+SYNTHETIC = "<synthetic>"  # the model of what the client itself wrote
+MAX_TOKENS = 2**31 - 1
 CHUNK_BYTES = 1 << 20
 DEFAULT_LIMIT_BYTES = 8 << 20
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  naive UTC, as everywhere in the program
@@ -110,6 +114,8 @@ class _Said:
     parts: list[dict[str, Any]] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
     tokens: int = 0
+    model: str = ""
+    usage: dict[str, int] = field(default_factory=dict)
     closed: bool = True
     synthetic: bool = False
 
@@ -541,7 +547,7 @@ class _Folder:
         if line.get("isApiErrorMessage"):
             self._fail()
             return
-        synthetic = message.get("model") == "<synthetic>"
+        synthetic = message.get("model") == SYNTHETIC
         if synthetic and _text(blocks).strip() in ("", _SILENT):
             return
         if self.state.command is not None:
@@ -563,10 +569,10 @@ class _Folder:
             said.key = key
             said.closed = False
             turn.said.append(said)
-        usage = message.get("usage")
-        tokens = usage.get("output_tokens") if isinstance(usage, Mapping) else None
-        if isinstance(tokens, int):
-            said.tokens = max(said.tokens, tokens)
+        said.model = said.model or clean(_str(message.get("model")))
+        for name, tokens in _usage(message.get("usage")).items():  # grows from line to line
+            said.usage[name] = max(said.usage.get(name, 0), tokens)
+        said.tokens = said.usage.get("output_tokens", 0)
         return said
 
     def _block(self, turn: _Turn, said: _Said, block: Mapping[str, Any]) -> None:
@@ -700,10 +706,10 @@ class _Folder:
             if one.role != "assistant":
                 continue
             if one.texts:
-                extra[id(one)] = [*waiting, *one.parts]
+                extra[id(one)] = [*waiting, *one.parts, *_cost(one)]
                 waiting, last = [], one
             else:
-                waiting += one.parts
+                waiting += [*one.parts, *_cost(one)]
         if waiting and last is not None:
             extra[id(last)] += waiting
         elif turn.done and prompt is not None and not answers:
@@ -765,6 +771,34 @@ def _blocks(content: object) -> list[Mapping[str, Any]]:
 
 def _text(blocks: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(_str(block.get("text")) for block in blocks if block.get("type") == "text")
+
+
+def _usage(usage: object) -> dict[str, int]:
+    """Return a response's tokens by what they are priced by; what it does not say is left out."""
+    if not isinstance(usage, Mapping):
+        return {}
+    written = usage.get("cache_creation")
+    found = {
+        "input_tokens": usage.get("input_tokens"),
+        "output_tokens": usage.get("output_tokens"),
+        "cache_read_tokens": usage.get("cache_read_input_tokens"),
+        "cache_write_tokens": usage.get("cache_creation_input_tokens"),
+        "cache_write_1h_tokens": written.get("ephemeral_1h_input_tokens")
+        if isinstance(written, Mapping)
+        else None,
+    }
+    return {
+        name: min(count, MAX_TOKENS)
+        for name, count in found.items()
+        if isinstance(count, int) and not isinstance(count, bool) and count >= 0
+    }
+
+
+def _cost(said: _Said) -> list[dict[str, Any]]:
+    """Return the part that says what a response cost: none for text the client made up."""
+    if not said.usage or said.model in ("", SYNTHETIC):
+        return []
+    return [{"type": "usage", "model": said.model, **said.usage}]
 
 
 def _image(block: Mapping[str, Any]) -> dict[str, Any]:

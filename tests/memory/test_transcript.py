@@ -158,7 +158,7 @@ class TestParts:
     def test_calls_and_results_belong_to_the_answer_that_made_them(self) -> None:
         parts = by_text(folded("tools"), "Let me look.").parts
         assert [part["type"] for part in parts] == [
-            "reasoning", "tool_use", "tool_use", "tool_result", "tool_result",
+            "reasoning", "tool_use", "tool_use", "tool_result", "tool_result", "usage",
         ]  # fmt: skip
         assert (parts[3]["id"], parts[3]["is_error"]) == ("c2", True)
         assert (parts[4]["text"], parts[4]["length"]) == ("roses\nmint", 10)
@@ -166,14 +166,15 @@ class TestParts:
     def test_a_response_without_text_lends_its_parts_to_the_next_one(self) -> None:
         parts = by_text(folded("tools"), "All watered.").parts
         assert [part["type"] for part in parts] == [
-            "tool_use", "tool_result", "image", "reasoning",
+            "tool_use", "tool_result", "image", "usage", "reasoning", "usage",
         ]  # fmt: skip
         assert parts[0]["name"] == "Read"
 
     def test_a_turn_without_any_text_keeps_its_parts_with_the_prompt(self) -> None:
         prompt = by_text(folded("tools"), "quiet")
         assert prompt.flags == ("unanswered",)
-        assert [part["type"] for part in prompt.parts] == ["tool_use", "tool_result"]
+        said = [part["type"] for part in prompt.parts if part["type"] != "usage"]
+        assert said == ["tool_use", "tool_result"]
 
     def test_pictures_are_kept_by_digest_and_size(self) -> None:
         (part,) = by_text(folded("odd"), "[image]").parts
@@ -198,6 +199,54 @@ class TestParts:
         part = made.messages[1].parts[-1]
         assert "S3C" not in part["text"]
         assert part["length"] == len(output)
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_what_every_response_cost_is_told_once(self, name: str) -> None:
+        """Also of those that only called a tool; not of what the client made up."""
+        wanted: dict[str, tuple[str, int, int]] = {}
+        for _, line in lines_of(name).lines:
+            message = line.get("message")
+            if line["type"] == "assistant" and "usage" in message and "error" not in line:
+                usage = message["usage"]
+                told = (message["model"], usage["input_tokens"], usage["output_tokens"])
+                if told[0] != "<synthetic>":
+                    wanted[message["id"]] = told
+
+        parts = [part for message in folded(name).messages for part in message.parts]
+        costs = [part for part in parts if part["type"] == "usage"]
+
+        told = [(one["model"], one["input_tokens"], one["output_tokens"]) for one in costs]
+        assert sorted(told) == sorted(wanted.values())
+
+    def test_a_response_whose_tokens_grow_from_line_to_line_counts_its_last(self) -> None:
+        def line(block: dict[str, Any], output: int) -> dict[str, Any]:
+            written = {"ephemeral_1h_input_tokens": 30, "ephemeral_5m_input_tokens": 4}
+            usage = {
+                "input_tokens": 5, "output_tokens": output, "cache_read_input_tokens": 7,
+                "cache_creation_input_tokens": 34, "cache_creation": written,
+            }  # fmt: skip
+            row = answer(block)
+            row["message"]["usage"] = usage
+            return row
+
+        result = fold_rows(user("go"), line(text("hi"), 1), line(text("there"), 42))
+
+        assert result.messages[1].tokens == 42
+        assert list(result.messages[1].parts) == [
+            {
+                "type": "usage", "model": "claude-test-1", "input_tokens": 5, "output_tokens": 42,
+                "cache_read_tokens": 7, "cache_write_tokens": 34, "cache_write_1h_tokens": 30,
+            }
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "usage",
+        [None, 3, [], {"output_tokens": "9"}, {"output_tokens": -1}, {"input_tokens": True}],
+    )
+    def test_a_cost_that_makes_no_sense_is_none(self, usage: Any) -> None:
+        row = answer(text("hi"))
+        row["message"]["usage"] = usage
+        assert fold_rows(user("go"), row).messages[1].parts == ()
 
     def test_every_text_that_leaves_is_redacted(self) -> None:
         rows = lines_of("tools").lines + lines_of("commands").lines + lines_of("compacted").lines
