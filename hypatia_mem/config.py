@@ -11,6 +11,7 @@ settings by ``write_hook_conf`` whenever they change; the environment does not e
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 import tomllib
@@ -30,9 +31,11 @@ __all__ = [
     "load_settings",
     "lookup",
     "read_settings",
+    "read_table",
     "set_value",
     "unset_value",
     "write_hook_conf",
+    "write_table",
 ]
 
 _Value: TypeAlias = str | int | bool
@@ -221,6 +224,63 @@ def unset_value(home: Path, key: str) -> bool:
     """Take one setting out of ``config.toml``; False when it was not there. Raises ConfigError."""
     lookup(key)
     return _rewrite(home, key, None)
+
+
+def read_table(home: Path, table: str) -> dict[str, str]:
+    """Return the texts of one table of ``config.toml``; nothing where there is no such table.
+
+    Raises:
+        ConfigError: the file is not TOML: an unreadable table must not look like an empty one.
+    """
+    written, problem = _read_toml(home)
+    if problem:
+        raise ConfigError(problem, hint=f"Correct it by hand: {home / 'config.toml'}")
+    found = written.get(table)
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {key: value for key, value in pairs if isinstance(value, str)}
+
+
+def write_table(home: Path, table: str, values: Mapping[str, str]) -> None:
+    """Put one table of texts at the end of ``config.toml``, in place of the one that is there.
+
+    Everything else in the file stays as it is, comments and all.
+
+    Raises:
+        ConfigError: the file is not TOML, or holds the table in a form this cannot rewrite.
+    """
+    paths.ensure_home(str(home))
+    file = home / "config.toml"
+    before, problem = _read_toml(home)
+    if problem:
+        raise ConfigError(f"{problem}; nothing was changed", hint=f"Correct it by hand: {file}")
+    text = file.read_text("utf-8-sig") if file.exists() else ""
+    kept: list[str] = []
+    inside = False
+    for line in text.splitlines(keepends=True):
+        head = line.split("#")[0].strip()
+        if head.startswith("["):
+            inside = head == f"[{table}]"
+        if not inside:
+            kept.append(line)
+    rest = "".join(kept).rstrip()
+    lines = [f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in values.items()]
+    block = "".join([f"[{table}]\n", *lines]) if values else ""
+    changed = "\n\n".join(part for part in (rest, block) if part)
+    if changed and not changed.endswith("\n"):
+        changed += "\n"
+    wanted = {key: value for key, value in before.items() if key != table}
+    if values:
+        wanted[table] = dict(values)
+    try:
+        proof = tomllib.loads(changed)
+    except tomllib.TOMLDecodeError:
+        proof = {}
+    if proof != wanted:
+        raise ConfigError(
+            f"[{table}] stands in config.toml in a form this cannot rewrite; nothing was changed",
+            hint=f"Correct it by hand: {file}",
+        )
+    _write(file, changed)
 
 
 def write_hook_conf(

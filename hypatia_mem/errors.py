@@ -13,6 +13,7 @@
     │   ├── StoreCorrupt         6   the file is damaged (the worker sets it aside and restores)
     │   └── StoreTooNew          7   written by a newer hypatia-mem
     ├── IndexUnavailable         1   the search index is missing or being rebuilt
+    ├── ShelfError               1   a shelf is unknown, cannot be opened or cannot be registered
     ├── ConfigError              2   a setting is unknown or out of range
     └── InstallError             1   settings or plugin files could not be changed safely
 
@@ -31,6 +32,7 @@ __all__ = [
     "InstallError",
     "NotFound",
     "Refused",
+    "ShelfError",
     "StoreBusy",
     "StoreCorrupt",
     "StoreError",
@@ -120,6 +122,12 @@ class IndexUnavailable(HypatiaError):
     """The search index is missing, unreadable or being rebuilt."""
 
     kind = "search error"
+
+
+class ShelfError(HypatiaError):
+    """A shelf is unknown, cannot be opened, or cannot be registered."""
+
+    kind = "shelf error"
 
 
 class ConfigError(HypatiaError):

@@ -22,7 +22,7 @@ from hypatia_mem.errors import HypatiaError
 if TYPE_CHECKING:
     from hypatia_mem.cli.group import LazyGroup
 
-__all__ = ["COMMANDS", "Row", "build", "main", "program_name", "run"]
+__all__ = ["COMMANDS", "NO_SHELF", "Row", "build", "main", "program_name", "run"]
 
 _ROOM = "hypatia_mem.cli."
 
@@ -65,8 +65,19 @@ COMMANDS: dict[str, Row] = {
     "knowledge-delete": Row(_ROOM + "graph", "knowledge_delete", "Delete a knowledge entry."),
     "statement-create": Row(_ROOM + "graph", "statement_create", "Create a statement (triple)."),
     "statement-delete": Row(_ROOM + "graph", "statement_delete", "Delete a statement (triple)."),
+    "connect": Row(_ROOM + "shelves", "connect", "Register a folder as a shelf."),
+    "disconnect": Row(_ROOM + "shelves", "disconnect", "Take a shelf off the list; it stays."),
+    "list": Row(_ROOM + "shelves", "list_", "List the registered shelves."),
     "completion": Row(_ROOM + "ops", "completion", "Print the completion script of a shell."),
 }
+
+# What is about this installation and not about what a memory holds; all others take --shelf.
+NO_SHELF = frozenset(
+    {
+        "install", "uninstall", "upgrade", "demo", "status", "doctor", "worker", "config",
+        "connect", "disconnect", "list", "export", "repl", "completion",
+    }
+)  # fmt: skip
 
 
 def build() -> LazyGroup:
@@ -110,8 +121,10 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    from hypatia_mem.cli import context
     from hypatia_mem.cli.group import usage_errors
 
+    context.choose_shelf("")  # one process may run many command lines
     group = build()
     exits, usage = usage_errors()
     if any(name in os.environ for name in ("_HYPATIA_MEM_COMPLETE", "_HYPATIA_COMPLETE")):

@@ -1,5 +1,8 @@
 """Where a command stands: home, time, author, and the scopes of the current project.
 
+The shelf is the one option every command shares: ``group`` sets it here when it stands on the
+command line, and everything that asks for ``home()`` works on that shelf.
+
 The scope comes from the resolved project (I5). A known folder's scope is read from the small file
 beside its brief, so that ``search`` needs no DuckDB; only a folder not seen before asks the store.
 """
@@ -15,13 +18,47 @@ from hypatia_mem.capture import paths
 from hypatia_mem.errors import UsageError
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel
 
-__all__ = ["author", "channel", "current_folder", "current_scope", "home", "now", "scopes_for"]
+__all__ = [
+    "author",
+    "channel",
+    "choose_shelf",
+    "current_folder",
+    "current_scope",
+    "home",
+    "now",
+    "own_home",
+    "scopes_for",
+    "shelf",
+]
 
 _AGENT_MARKS = ("CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT", "AI_AGENT")
 
 
+_shelf = ""
+
+
+def choose_shelf(name: str) -> None:
+    """Let the commands from now on work on this shelf; ``""`` is this memory itself."""
+    global _shelf
+    _shelf = name
+
+
+def shelf() -> str:
+    """Return the name of the shelf in use; ``default`` is this memory itself."""
+    return _shelf or "default"
+
+
 def home() -> Path:
-    """Return the memory's home; nothing is created."""
+    """Return the home of the shelf in use; nothing is created. Raises ShelfError."""
+    if not _shelf:
+        return own_home()
+    from hypatia_mem.memory import shelves
+
+    return shelves.shelf_home(own_home(), _shelf)
+
+
+def own_home() -> Path:
+    """Return this memory's home, whatever shelf is in use; nothing is created."""
     return Path(paths.home())
 
 

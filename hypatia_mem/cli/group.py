@@ -99,7 +99,48 @@ def load(name: str, row: Row) -> Any:  # noqa: ANN401 - vendored type
         app.command(name, cls=Leaf, context_settings=dict(_CONTEXT))(target)
         command = typer.main.get_command(app)
     command.name = name
+    from hypatia_mem.cli.app import NO_SHELF
+
+    if name not in NO_SHELF:
+        _offer_shelf(command)
     return command
+
+
+def _offer_shelf(command: Any) -> None:  # noqa: ANN401 - vendored type
+    """Give a command, and those below it, the option that names the shelf it works on."""
+    taken = {name for param in command.params for name in param.opts}
+    command.params.append(
+        TyperOption(
+            param_decls=[name for name in ("-s", "--shelf") if name not in taken],
+            expose_value=False,
+            callback=_choose_shelf,
+            autocompletion=_shelf_names,
+            metavar="NAME",
+            help="Work on this shelf instead of the default one.",
+        )
+    )
+    for sub in getattr(command, "commands", {}).values():
+        _offer_shelf(sub)
+
+
+def _choose_shelf(ctx: Any, _param: Any, value: str | None) -> None:  # noqa: ANN401 - vendored types
+    if value is not None and not ctx.resilient_parsing:
+        from hypatia_mem.cli import context
+
+        context.choose_shelf(value)
+
+
+def _shelf_names(_ctx: Any, _args: Any, incomplete: str) -> list[str]:  # noqa: ANN401 - vendored
+    from hypatia_mem.cli import context
+    from hypatia_mem.errors import HypatiaError
+    from hypatia_mem.memory import shelves
+
+    try:
+        known = shelves.registered(context.own_home())
+    except HypatiaError:  # a broken file is told when a command runs, not while one is typed
+        known = []
+    names = [shelves.DEFAULT, *(one.name for one in known)]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def usage_errors() -> tuple[tuple[type[Exception], ...], type[Any]]:
