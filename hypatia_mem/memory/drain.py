@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Drain", "Progress", "keep_house"]
 
-BATCH_RECORDS = 500
+BATCH_RECORDS = 300
 BATCH_BYTES = 16 * 1024 * 1024
 TRANSCRIPT_BYTES = 8 * 1024 * 1024
 SURVEY_DAYS = 30
