@@ -65,6 +65,8 @@ COMMANDS: dict[str, Row] = {
     "knowledge-delete": Row(_ROOM + "graph", "knowledge_delete", "Delete a knowledge entry."),
     "statement-create": Row(_ROOM + "graph", "statement_create", "Create a statement (triple)."),
     "statement-delete": Row(_ROOM + "graph", "statement_delete", "Delete a statement (triple)."),
+    "scope": Row(_ROOM + "listing", "scope", "List the scopes in use, or ask for one."),
+    "tag": Row(_ROOM + "listing", "tag", "List the tags in use, or ask for one."),
     "connect": Row(_ROOM + "shelves", "connect", "Register a folder as a shelf."),
     "disconnect": Row(_ROOM + "shelves", "disconnect", "Take a shelf off the list; it stays."),
     "list": Row(_ROOM + "shelves", "list_", "List the registered shelves."),
@@ -124,7 +126,7 @@ def _dispatch(arguments: list[str]) -> int:
     from hypatia_mem.cli import context
     from hypatia_mem.cli.group import usage_errors
 
-    context.choose_shelf("")  # one process may run many command lines
+    context.choose_shelf(None)  # one process may run many command lines
     group = build()
     exits, usage = usage_errors()
     if any(name in os.environ for name in ("_HYPATIA_MEM_COMPLETE", "_HYPATIA_COMPLETE")):

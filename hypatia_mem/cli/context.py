@@ -34,23 +34,23 @@ __all__ = [
 _AGENT_MARKS = ("CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT", "AI_AGENT")
 
 
-_shelf = ""
+_shelf: str | None = None
 
 
-def choose_shelf(name: str) -> None:
-    """Let the commands from now on work on this shelf; ``""`` is this memory itself."""
+def choose_shelf(name: str | None) -> None:
+    """Let the commands from now on work on this shelf; None is this memory itself."""
     global _shelf
     _shelf = name
 
 
 def shelf() -> str:
     """Return the name of the shelf in use; ``default`` is this memory itself."""
-    return _shelf or "default"
+    return "default" if _shelf is None else _shelf
 
 
 def home() -> Path:
     """Return the home of the shelf in use; nothing is created. Raises ShelfError."""
-    if not _shelf:
+    if _shelf is None:
         return own_home()
     from hypatia_mem.memory import shelves
 

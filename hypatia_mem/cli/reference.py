@@ -54,7 +54,9 @@ def _cli_page() -> str:
         "# Commands\n\n"
         "Reads are scoped to the project of the current folder plus what is global; "
         "`--all-projects` and `--scope` look further. Every command takes `--json`; without it "
-        "the text is for people. Data goes to standard output, errors to standard error as "
+        "the text is for people. `-s NAME`, `--shelf NAME` lets any command about what is stored "
+        "work on another memory, registered with `connect`. Data goes to standard output, errors "
+        "to standard error as "
         '`Error: <kind>: <message>` (with `--json` as `{"error": {...}}`). A text that begins '
         "with a dash may stand as it is.\n"
     ]
@@ -94,7 +96,7 @@ def _usage(name: str, command: Any, optional_command: bool = False) -> Iterator[
     yield f"`{' '.join(f'hypatia-mem {name} {words}'.split())} [OPTIONS]`\n"
     rows = [f"- `{_argument(p)}`: {_sentence(p)}" for p in arguments if p.help]
     for param in params:
-        if param.param_type_name == "option" and param.name != "as_json":
+        if param.param_type_name == "option" and param.name not in ("as_json", "shelf"):
             rows.append(f"- `{_option(param)}`: {_sentence(param)}")
     if rows:
         yield "\n".join(rows) + "\n"

@@ -1,0 +1,72 @@
+"""Which scopes and tags are in use, and by how much: over what is live, never what is withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
+
+__all__ = ["scope_in_use", "scopes_in_use", "tag_in_use", "tags_in_use"]
+
+
+def scopes_in_use(store: Store, *, limit: int, offset: int = 0) -> list[tuple[str, int, int]]:
+    """Return (scope, entries, statements) by scope.
+
+    ``""`` is the global scope; what has no scope at all is in none of them.
+    """
+    found = store.execute(
+        """
+        SELECT scope, sum(entries), sum(statements) FROM (
+            SELECT unnest(list_distinct(scopes)) AS scope, 1 AS entries, 0 AS statements
+            FROM live_entry
+            UNION ALL
+            SELECT unnest(list_distinct(scopes)), 0, 1 FROM live_statement
+        ) GROUP BY scope ORDER BY scope LIMIT ? OFFSET ?
+        """,
+        [limit, offset],
+    ).fetchall()
+    return [(str(scope), int(entries), int(statements)) for scope, entries, statements in found]
+
+
+def tags_in_use(
+    store: Store, scopes: Sequence[str] | None, *, limit: int, offset: int = 0
+) -> list[tuple[str, int]]:
+    """Return (tag, entries) by tag, of the entries in these scopes; None means all."""
+    found = store.execute(
+        """
+        SELECT tag, count(*) FROM (
+            SELECT unnest(list_distinct(tags)) AS tag FROM live_entry
+            WHERE $1::VARCHAR[] IS NULL OR list_has_any(scopes, $1::VARCHAR[])
+        ) GROUP BY tag ORDER BY tag LIMIT $2 OFFSET $3
+        """,
+        [None if scopes is None else list(scopes), limit, offset],
+    ).fetchall()
+    return [(str(tag), int(entries)) for tag, entries in found]
+
+
+def scope_in_use(store: Store, scope: str) -> bool:
+    """Tell whether anything live is in exactly this scope."""
+    found = store.execute(
+        """
+        SELECT EXISTS (SELECT 1 FROM live_entry WHERE list_contains(scopes, $1))
+            OR EXISTS (SELECT 1 FROM live_statement WHERE list_contains(scopes, $1))
+        """,
+        [scope],
+    ).fetchone()
+    return bool(found and found[0])
+
+
+def tag_in_use(store: Store, tag: str, scopes: Sequence[str] | None) -> bool:
+    """Tell whether a live entry in these scopes (None: all) carries exactly this tag."""
+    found = store.execute(
+        """
+        SELECT EXISTS (
+            SELECT 1 FROM live_entry WHERE list_contains(tags, $1)
+              AND ($2::VARCHAR[] IS NULL OR list_has_any(scopes, $2::VARCHAR[]))
+        )
+        """,
+        [tag, None if scopes is None else list(scopes)],
+    ).fetchone()
+    return bool(found and found[0])
