@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,8 +101,26 @@ def open_store(
     """Open the store for the block, holding its lease; keep the block short.
 
     ``deadline`` is how many seconds to wait for the lease. Raises StoreBusy, StoreCorrupt,
-    StoreTooNew, or StoreError (no space, no permission, no store and ``create`` False).
+    StoreTooNew, or StoreError (no space, no permission, no store and ``create`` False). A reader
+    of a store that an earlier version of the program wrote opens it for writing first, once.
     """
+    opened = partial(_opened, home, deadline=deadline, create=create)
+    with ExitStack() as stack:
+        try:
+            store = stack.enter_context(opened(write=write))
+        except _Behind:
+            with opened(write=True):
+                pass
+            store = stack.enter_context(opened(write=write))
+        yield store
+
+
+class _Behind(Exception):
+    """The store lacks steps of the schema, and a reader cannot add them."""
+
+
+@contextmanager
+def _opened(home: Path, *, write: bool, deadline: float, create: bool) -> Iterator[Store]:
     import duckdb  # before the lease: its import takes longer than all the rest
 
     until = time.monotonic() + deadline
@@ -456,8 +475,14 @@ def _connected(
         if write or not exists:
             if migrations.migrate(connection):
                 _note_birth(connection)
-        elif not migrations.check(connection):
-            raise StoreError("the store has no tables yet", hint="Run: hypatia-mem worker drain")
+        else:
+            applied = migrations.check(connection)
+            if not applied:
+                raise StoreError(
+                    "the store has no tables yet", hint="Run: hypatia-mem worker drain"
+                )
+            if len(applied) < migrations.SCHEMA_VERSION:
+                raise _Behind
         yield connection
         if write:
             connection.execute("CHECKPOINT kb")

@@ -48,14 +48,14 @@ _ENTRY_TYPES: dict[str, object] = {
     "recorded_at": "TIMESTAMP", "expired_at": "TIMESTAMP", "pinned": "BOOLEAN",
     "suppressed": "BOOLEAN", "category": "VARCHAR", "priority": "INTEGER", "session_id": "VARCHAR",
     "turn": "INTEGER", "agent": "VARCHAR", "channel": "VARCHAR", "producer": "VARCHAR",
-    "version": "INTEGER", "created_at": "TIMESTAMP", "updated_at": "TIMESTAMP",
+    "version": "INTEGER", "created_at": "TIMESTAMP", "updated_at": "TIMESTAMP", "seq": "BIGINT",
 }  # fmt: skip
 _STATEMENT_TYPES: dict[str, object] = {
     "triple": "VARCHAR", "subject": "VARCHAR", "predicate": "VARCHAR", "object": "VARCHAR",
     "content": "VARCHAR", "scopes": ["VARCHAR"], "synonyms": "VARCHAR", "trust": "VARCHAR",
     "valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "recorded_at": "TIMESTAMP",
     "expired_at": "TIMESTAMP", "session_id": "VARCHAR", "turn": "INTEGER", "channel": "VARCHAR",
-    "created_at": "TIMESTAMP",
+    "created_at": "TIMESTAMP", "seq": "BIGINT",
 }  # fmt: skip
 _MESSAGE_TYPES: dict[str, object] = {
     "session_id": "VARCHAR", "turn": "INTEGER", "uuid": "VARCHAR", "parent_uuid": "VARCHAR",
@@ -76,6 +76,7 @@ _TABLES: dict[str, dict[str, object]] = {
     "mutation": _MUTATION_TYPES,
     "touched": _TOUCHED_TYPES,
 }
+_VERSIONS = {"entry": ("version", "name"), "statement": ("statement_version", "triple")}
 _EDITABLE = frozenset(
     {
         "content", "tags", "scopes", "synonyms", "figures", "format", "kind", "trust", "pinned",
@@ -182,8 +183,9 @@ class Transaction:
         if existing is not None:
             return self._put_again(existing, entry, replace=replace)
         row = rows.entry_row(entry, self.author, self.now)
+        row["version"] = self._next_version(row["name"])
+        row["seq"] = self._note("create", row["name"], entry.kind, after=row["content_digest"])
         self._bulk("entry", [row])
-        self._note("create", row["name"], entry.kind, after=row["content_digest"])
         if _is_withheld(entry):
             self._note_statements(entry)
         return Outcome("created", row["name"])
@@ -213,9 +215,10 @@ class Transaction:
         return Outcome("updated", name)
 
     def delete_entry(self, name: str, reason: str = "", *, tombstone: bool = False) -> Outcome:
-        """Delete an entry, its versions and the statements at whose ends it stands.
+        """Delete an entry and the statements at whose ends it stands; their last states are kept.
 
-        ``tombstone`` keeps a keyed digest of the value, so that it is not taken in again.
+        ``tombstone`` keeps nothing of it but a keyed digest of the value, so that it is not taken
+        in again: no version, nor one of another entry that says the same.
         ``details["statements"]`` counts the statements. Raises NotFound.
         """
         name = rows.clean(name)
@@ -225,20 +228,21 @@ class Transaction:
         if tombstone:
             self._bury(entry, reason)
         gone = self.store.triples_of([name])
-        self.store.execute("DELETE FROM statement WHERE subject = ? OR object = ?", [name, name])
-        for triple in gone:
-            self._note("delete", triple, "statement", reason=reason)
+        self._retire(
+            "statement",
+            {one: self._note("delete", one, "statement", reason=reason) for one in gone},
+        )
+        verb = "forget" if tombstone else "delete"
+        before = rows.digest(entry.content)
+        seq = self._note(verb, name, entry.kind, before=before, reason=reason)
+        self._retire("entry", {name: seq})
         self._forget_touched([name, *gone])
         if entry.kind == "message":  # its row stays, so that its line is known; not its words
-            self.store.execute(
-                "UPDATE message SET parts = '[]', text_digest = ''"
-                " WHERE session_id = ? AND turn = ?",
-                [entry.session_id, entry.turn],
-            )
-        self.store.execute("DELETE FROM version WHERE name = ?", [name])
+            self._empty_message(entry, seq)
+        self.store.execute("DELETE FROM statement WHERE subject = $1 OR object = $1", [name])
         self.store.execute("DELETE FROM entry WHERE name = ?", [name])
-        verb = "forget" if tombstone else "delete"
-        self._note(verb, name, entry.kind, before=rows.digest(entry.content), reason=reason)
+        if tombstone:
+            self._purge(entry)
         return Outcome("deleted", name, details={"statements": len(gone)})
 
     # -- statements
@@ -263,8 +267,10 @@ class Transaction:
         refusal = self._refusal(digests, row["scopes"], row["triple"], "statement")
         if refusal is not None:
             return refusal
+        row["seq"] = self._note(
+            "create", row["triple"], "statement", after=rows.digest(row["content"])
+        )
         self._bulk("statement", [row])
-        self._note("create", row["triple"], "statement", after=rows.digest(row["content"]))
         return Outcome("created", row["triple"])
 
     def delete_statement(self, subject: str, predicate: str, object_: str) -> Outcome:
@@ -274,9 +280,9 @@ class Transaction:
         found = self.store.execute("SELECT 1 FROM statement WHERE triple = ?", [key]).fetchone()
         if not found:
             raise NotFound(f"statement '({subject}, {predicate}, {object_})'")
-        self.store.execute("DELETE FROM statement WHERE triple = ?", [key])
+        self._retire("statement", {key: self._note("delete", key, "statement")})
         self._forget_touched([key])
-        self._note("delete", key, "statement")
+        self.store.execute("DELETE FROM statement WHERE triple = ?", [key])
         return Outcome("deleted", key)
 
     # -- sessions and messages
@@ -308,10 +314,10 @@ class Transaction:
             rows.entry_row(rows.message_entry(message, number, scope), self.author, self.now)
             for message, number in fresh
         ]
+        for row in entries:
+            row["seq"] = self._note("create", row["name"], "message", after=row["content_digest"])
         self._bulk("entry", entries)
         self._bulk("message", [_message_row(message, number) for message, number in fresh])
-        for row in entries:
-            self._note("create", row["name"], "message", after=row["content_digest"])
         self.store.execute(
             "UPDATE session SET turns = ?, updated_at = greatest(updated_at, ?) WHERE id = ?",
             [turn, max(message.at for message, _ in fresh), session_id],
@@ -477,21 +483,8 @@ class Transaction:
 
     def rename_scope(self, old: str, new: str) -> int:
         """Put everything of scope ``old`` under ``new``; returns how many entries changed."""
-        names = [
-            str(row[0])
-            for row in self.store.execute(
-                "SELECT name FROM entry WHERE list_contains(scopes, ?)", [old]
-            ).fetchall()
-        ]
-        swap = "list_distinct(list_transform(scopes, lambda x: CASE WHEN x = ? THEN ? ELSE x END))"
-        triples = self.store.execute(
-            "SELECT triple FROM statement WHERE list_contains(scopes, ?)", [old]
-        ).fetchall()
-        for table in ("entry", "statement", "version"):
-            self.store.execute(
-                f"UPDATE {table} SET scopes = {swap} WHERE list_contains(scopes, ?)",  # noqa: S608
-                [old, new, old],
-            )
+        names = self._rescope("entry", old, new)
+        self._rescope("statement", old, new)
         self.store.execute("UPDATE session SET project = ? WHERE project = ?", [new, old])
         self.store.execute("UPDATE root SET scope = ? WHERE scope = ?", [new, old])
         self.store.execute("UPDATE tombstone SET scope = ? WHERE scope = ?", [new, old])
@@ -500,12 +493,30 @@ class Transaction:
         self.store.execute("DELETE FROM project WHERE scope = ?", [old])
         if found and not target:
             self.put_project(new, aliases=found[0]["aliases"], excluded=found[0]["excluded"])
-        for name in names:
-            self._note("rescope", name, "entry")
-        for (triple,) in triples:
-            self._note("rescope", str(triple), "statement")
         self._note("rename", new, "project", reason="scope", index=False)
-        return len(names)
+        return names
+
+    def _rescope(self, table: str, old: str, new: str) -> int:
+        """Put a table's rows of one scope under another; returns how many there were."""
+        key = _VERSIONS[table][1]
+        found = self.store.execute(
+            f"SELECT {key} FROM {table} WHERE list_contains(scopes, ?)",  # noqa: S608 - our names
+            [old],
+        ).fetchall()
+        noted = {str(name): self._note("rescope", str(name), table) for (name,) in found}
+        self._retire(table, noted)
+        more = ", version = version + 1, updated_at = $5" if table == "entry" else ""
+        swap = "CASE WHEN x = $1 THEN $2 ELSE x END"
+        self.store.execute(
+            f"""
+            UPDATE {table}
+            SET scopes = list_distinct(list_transform(scopes, lambda x: {swap})), seq = v.seq{more}
+            FROM (SELECT unnest($3::VARCHAR[]) AS key, unnest($4::BIGINT[]) AS seq) AS v
+            WHERE {table}.{key} = v.key
+            """,  # noqa: S608 - our own names
+            [old, new, list(noted), list(noted.values()), *([self.now] if more else [])],
+        )
+        return len(noted)
 
     def set_cursor(self, key: str, position: int) -> None:
         """Say how far a spool segment or a transcript has been read."""
@@ -554,18 +565,21 @@ class Transaction:
         return Outcome("updated", existing.name)
 
     def _write_again(self, before: Entry, after: Entry) -> None:
-        """Keep the old content as a version and put the new one in its place."""
-        self.store.execute(
-            "INSERT INTO version SELECT name, version, content, tags, scopes, updated_at, ?, ?"
-            " FROM entry WHERE name = ?",
-            [self.now, self.op_id, before.name],
+        """Keep the old state as a version and put the new one in its place."""
+        seq = self._note(
+            "update",
+            before.name,
+            after.kind,
+            before=rows.digest(before.content),
+            after=rows.digest(after.content),
         )
+        self._retire("entry", {before.name: seq})
         self.store.execute(
             """
             UPDATE entry SET content = ?, content_digest = ?, producer = ?, tags = ?,
                 scopes = ?, synonyms = ?, figures = ?, format = ?, kind = ?,
                 trust = ?, pinned = ?, suppressed = ?, valid_from = ?, valid_to = ?,
-                version = version + 1, updated_at = ?
+                version = version + 1, updated_at = ?, seq = ?
             WHERE name = ?
             """,
             [
@@ -573,16 +587,9 @@ class Transaction:
                 list(after.tags), list(after.scopes),
                 list(after.synonyms), list(after.figures), after.format, after.kind,
                 str(after.trust), after.pinned, after.suppressed, after.valid_from,
-                after.valid_to, self.now, before.name,
+                after.valid_to, self.now, seq, before.name,
             ],
         )  # fmt: skip
-        self._note(
-            "update",
-            before.name,
-            after.kind,
-            before=rows.digest(before.content),
-            after=rows.digest(after.content),
-        )
         if _is_withheld(before) != _is_withheld(after):
             self._note_statements(after)
 
@@ -596,36 +603,120 @@ class Transaction:
         """Give many entries a new content, with one statement; the old ones become versions."""
         if not pairs:
             return
-        self.store.execute(
-            "INSERT INTO version SELECT name, version, content, tags, scopes, updated_at, ?, ?"
-            " FROM entry WHERE name IN (SELECT unnest(?::VARCHAR[]))",
-            [self.now, self.op_id, [before.name for before, _ in pairs]],
-        )
-        types = {"name": "VARCHAR", "content": "VARCHAR", "content_digest": "VARCHAR"}
-        values = [
-            {
-                "name": before.name,
-                "content": after.content,
-                "content_digest": rows.digest(after.content),
-            }
-            for before, after in pairs
-        ]
+        types = {
+            "name": "VARCHAR", "content": "VARCHAR", "content_digest": "VARCHAR", "seq": "BIGINT",
+        }  # fmt: skip
+        values = []
+        for before, after in pairs:
+            old, new = rows.digest(before.content), rows.digest(after.content)
+            values.append(
+                {
+                    "name": before.name,
+                    "content": after.content,
+                    "content_digest": new,
+                    "seq": self._note("update", before.name, before.kind, before=old, after=new),
+                }
+            )
+        self._retire("entry", {str(value["name"]): int(str(value["seq"])) for value in values})
         self.store.execute(
             """
-            UPDATE entry SET content = v.content, content_digest = v.content_digest,
+            UPDATE entry SET content = v.content, content_digest = v.content_digest, seq = v.seq,
                 producer = $1, version = version + 1, updated_at = $2
             FROM (SELECT unnest(from_json($3::JSON, $4), recursive := true)) AS v
             WHERE entry.name = v.name
             """,  # numbered: which `?` comes first here, DuckDB 1.5 and 2.0 see differently
             [self.author.producer, self.now, json.dumps(values), json.dumps([types])],
         )
-        for (before, _), value in zip(pairs, values, strict=True):
-            self._note(
-                "update",
-                before.name,
-                before.kind,
-                before=rows.digest(before.content),
-                after=value["content_digest"],
+
+    # -- earlier states
+
+    def _retire(self, table: str, replaced: Mapping[str, int]) -> None:
+        """Keep rows as they stand as versions; ``replaced``: by which ledger row each is replaced.
+
+        One statement, however many there are.
+        """
+        if not replaced:
+            return
+        target, key = _VERSIONS[table]
+        columns = ", ".join(f'one."{name}"' for name in _TABLES[table])
+        self.store.execute(
+            f"""
+            INSERT INTO {target}
+            SELECT {columns}, v.seq, $1, $2
+            FROM {table} AS one
+            JOIN (SELECT unnest($3::VARCHAR[]) AS key, unnest($4::BIGINT[]) AS seq) AS v
+                ON one.{key} = v.key
+            """,  # noqa: S608 - tables and columns are this module's own constants
+            [self.now, self.op_id, list(replaced), list(replaced.values())],
+        )
+
+    def _next_version(self, name: str) -> int:
+        """Return the version number of a new entry: a name that had versions goes on from them."""
+        found = self.store.execute(
+            "SELECT coalesce(max(version), 0) + 1 FROM version WHERE name = ?", [name]
+        ).fetchone()
+        return int(found[0]) if found else 1
+
+    def _empty_message(self, entry: Entry, seq: int) -> None:
+        """Take the words out of a deleted message's row; an image of them is kept."""
+        found = self.store.run(
+            "SELECT uuid, parts, text_digest FROM message WHERE session_id = ? AND turn = ?",
+            [entry.session_id, entry.turn],
+        )
+        for row in found:
+            uuid = row.pop("uuid")
+            self._keep_image(seq, "message", uuid, row, {"parts": "[]", "text_digest": ""})
+        self.store.execute(
+            "UPDATE message SET parts = '[]', text_digest = '' WHERE session_id = ? AND turn = ?",
+            [entry.session_id, entry.turn],
+        )
+
+    def _keep_image(
+        self,
+        seq: int,
+        kind: str,
+        key: str,
+        was: Mapping[str, Any] | None,
+        became: Mapping[str, Any] | None,
+    ) -> None:
+        """Keep what undoing a change of one of the small tables needs; None stands for no row."""
+        said = [
+            None if one is None else json.dumps(dict(one), default=_plain) for one in (was, became)
+        ]
+        self.store.execute(
+            "INSERT INTO image VALUES (?, ?, ?, ?, ?, ?)", [seq, self.op_id, kind, key, *said]
+        )
+
+    def _purge(self, entry: Entry) -> None:
+        """Remove what history keeps of a forgotten entry, and of others that said the same.
+
+        Of others every earlier state goes that could not be stored again now.
+        """
+        name, value = rows.clean(entry.name), canonical(entry.content)
+        self.store.execute("DELETE FROM version WHERE name = ?", [name])
+        self.store.execute(
+            "DELETE FROM statement_version WHERE subject = $1 OR object = $1", [name]
+        )
+        if entry.kind == "message":
+            self.store.execute(
+                "DELETE FROM image WHERE kind = 'message' AND key IN"
+                " (SELECT uuid FROM message WHERE session_id = ? AND turn = ?)",
+                [entry.session_id, entry.turn],
+            )
+        for table in ("version", "statement_version"):
+            same = [
+                row["id"]
+                for row in self.store.run(
+                    f"SELECT rowid AS id, content FROM {table}"  # noqa: S608 - our own names
+                    " WHERE content <> '' AND ($1 OR len(scopes) = 0"
+                    " OR list_has_any(scopes, $2::VARCHAR[]))",
+                    [not entry.scopes or GLOBAL_SCOPE in entry.scopes, [*entry.scopes, ""]],
+                )
+                if canonical(row["content"]) == value
+            ]
+            self.store.execute(
+                f"DELETE FROM {table} WHERE rowid IN (SELECT unnest(?::BIGINT[]))",  # noqa: S608
+                [same],
             )
 
     def _ask_tombstones(self, entry: Entry) -> Outcome | None:
@@ -705,9 +796,9 @@ class Transaction:
             ).fetchall()
         }
         new = [row for row in made if row["triple"] not in have]
-        self._bulk("statement", new)
         for row in new:
-            self._note("create", row["triple"], "statement")
+            row["seq"] = self._note("create", row["triple"], "statement")
+        self._bulk("statement", new)
 
     def _turns(self, session_id: str) -> int:
         found = self.store.execute(
@@ -747,8 +838,11 @@ class Transaction:
         after: str = "",
         reason: str = "",
         index: bool = True,
-    ) -> None:
-        """Add a ledger row, and tell the search index that the name changed."""
+    ) -> int:
+        """Add a ledger row, and tell the search index that the name changed.
+
+        Returns the row's sequence number, which the state that it speaks of carries.
+        """
         self._seq += 1
         target = rows.clean(target)
         plain = _is_own_name(target, kind)
@@ -774,6 +868,7 @@ class Transaction:
             if verb in ("delete", "forget"):  # what is gone leaves no name behind
                 catalog, name = "gone", self._key.document_id(catalog, target)
             self._touched.append({"seq": self._seq, "name": name, "kind": catalog})
+        return self._seq
 
     def _forget_touched(self, names: Sequence[str]) -> None:
         """Drop the index's notes of names that go: a name may be words of a person."""
@@ -790,9 +885,10 @@ class Transaction:
         types = _TABLES[table]
         values = [{key: rows.storable(value) for key, value in row.items()} for row in values]
         columns = ", ".join(f'v."{name}"' for name in types)
+        into = ", ".join(f'"{name}"' for name in types)
         self.store.execute(
             f"""
-            INSERT INTO {table}
+            INSERT INTO {table} ({into})
             SELECT {columns} FROM (SELECT unnest(from_json(?::JSON, ?)) AS v)
             """,  # noqa: S608 - table and columns are this module's own constants
             [json.dumps(values, default=_plain), json.dumps([types])],

@@ -8,17 +8,27 @@ Tables (columns are stable names; the query language compiles to them):
 - ``statement``: triples; ``triple`` is the CSV of its three parts.
 - ``message``, ``session``: turns and their sessions. A message's text is the entry
   ``msg-<SESSION_ID>-<TURN>``.
-- ``version``: earlier contents. ``mutation``: the ledger. ``touched``: which names changed at which
-  ledger sequence (what the search index follows; not part of the ledger, and erasable).
+- ``version``, ``statement_version``: every earlier state of an entry and of a statement, the whole
+  row; the last one of what was deleted too. What is forgotten leaves none. ``image``: the rows of
+  the small tables before and after a command changed them, which is what undoing it needs.
+- ``mutation``: the ledger. ``touched``: which names changed at which ledger sequence (what the
+  search index follows; not part of the ledger, and erasable).
 - ``tombstone``: keyed digests of what was forgotten. ``project``, ``root``: identities of folders.
 - ``cursor``: how far spool segments and transcripts have been read. ``meta``, ``migration``.
 
 Views ``live_entry`` and ``live_statement`` leave out what is withheld: candidate, rejected,
 suppressed or expired (``withheld_entry``), and every statement at one of whose ends such an entry
-stands, for a name may be a person's very words. Times are naive UTC. No foreign keys and no
-secondary unique indexes: DuckDB refuses list updates on referenced rows, and such indexes have left
-files that cannot be replayed after a kill; the one gateway keeps uniqueness.
+stands, for a name may be a person's very words. ``known_entry(t)`` and ``known_statement(t)`` are
+the same as they were at the system time ``t``: whoever looked then saw these rows (but for what was
+forgotten since). A state holds from its ``seq`` to its ``replaced_seq``, both sequence numbers of
+the ledger, and ``t`` stands for the last ledger row with a time up to it: so a clock that was set
+back can neither hide what came later nor show two states of one name.
+
+Times are naive UTC. No foreign keys and no secondary unique indexes: DuckDB refuses list updates on
+referenced rows, and such indexes have left files that cannot be replayed after a kill; the one
+gateway keeps uniqueness.
 """
+# ruff: noqa: S608 - the statements are put together from this file's own words
 
 from __future__ import annotations
 
@@ -203,8 +213,149 @@ _M001 = (
     """,
 )
 
+_LIVE = "trust NOT IN ('candidate', 'rejected') AND NOT suppressed AND expired_at IS NULL"
+_LIVE_STATEMENT = "trust NOT IN ('candidate', 'rejected') AND expired_at IS NULL"
+_WITHHELD = "(trust IN ('candidate', 'rejected') OR suppressed OR expired_at IS NOT NULL)"
+_ENTRY_COLUMNS = (
+    "name, content, content_digest, tags, scopes, synonyms, figures, format, kind, trust,"
+    " valid_from, valid_to, recorded_at, expired_at, pinned, suppressed, category, priority,"
+    " session_id, turn, agent, channel, producer, version, created_at, updated_at"
+)
+_STATEMENT_COLUMNS = (
+    "triple, subject, predicate, object, content, scopes, synonyms, trust, valid_from, valid_to,"
+    " recorded_at, expired_at, session_id, turn, channel, created_at"
+)
+_REACHED = """
+    reached AS (SELECT coalesce(max(seq), 0) AS last FROM mutation WHERE "at" <= t::TIMESTAMP)
+"""
+_HELD = "seq <= (SELECT last FROM reached)"
+_STILL = f"{_HELD} AND replaced_seq > (SELECT last FROM reached)"
+_REPLACED = """
+        seq BIGINT NOT NULL,
+        replaced_seq BIGINT NOT NULL,
+        replaced_at TIMESTAMP NOT NULL,
+        op_id VARCHAR NOT NULL
+    )
+"""
+_FIRST_SEQ = 'SELECT "at", min(seq) AS seq FROM mutation GROUP BY "at"'
+
+# A state's first and last ledger row. Of a store without them: a row was written at the ledger rows
+# of its own time, and a version was replaced by the operation whose id it bears.
+_M002 = (
+    "ALTER TABLE entry ADD COLUMN seq BIGINT DEFAULT 0",
+    "ALTER TABLE statement ADD COLUMN seq BIGINT DEFAULT 0",
+    f"""
+    UPDATE entry SET seq = ledger.seq FROM ({_FIRST_SEQ}) AS ledger
+    WHERE ledger."at" = entry.recorded_at
+    """,
+    f"""
+    UPDATE statement SET seq = ledger.seq FROM ({_FIRST_SEQ}) AS ledger
+    WHERE ledger."at" = statement.recorded_at
+    """,
+    "ALTER TABLE version RENAME TO version_m001",
+    _ENTRY.replace("TABLE entry", "TABLE version")
+    .replace("VARCHAR PRIMARY KEY", "VARCHAR NOT NULL")
+    .rstrip(" )\n")
+    + ","
+    + _REPLACED,
+    f"""
+    INSERT INTO version
+    WITH old AS (
+        SELECT v.*, coalesce(m.seq, 0) AS replaced_seq
+        FROM version_m001 AS v
+        LEFT JOIN (SELECT op_id, min(seq) AS seq FROM mutation GROUP BY op_id) AS m
+            ON m.op_id = v.op_id
+    ), whole AS (
+        SELECT entry.* REPLACE (
+            old.content AS content, sha256(old.content) AS content_digest, old.tags AS tags,
+            old.scopes AS scopes, old.version AS version, old.recorded_at AS updated_at,
+            coalesce(
+                lag(old.replaced_seq) OVER (PARTITION BY old.name ORDER BY old.version),
+                least(entry.seq, old.replaced_seq)
+            ) AS seq
+        ), old.replaced_seq, old.replaced_at, old.op_id
+        FROM old JOIN entry ON entry.name = old.name
+    )
+    SELECT {_ENTRY_COLUMNS}, seq, replaced_seq, replaced_at, op_id FROM whole
+    """,
+    "DROP TABLE version_m001",
+    """
+    UPDATE entry SET seq = last.seq
+    FROM (SELECT name, max(replaced_seq) AS seq FROM version GROUP BY name) AS last
+    WHERE last.name = entry.name AND last.seq > entry.seq
+    """,
+    """
+    CREATE TABLE statement_version (
+        triple VARCHAR NOT NULL,
+        subject VARCHAR NOT NULL,
+        predicate VARCHAR NOT NULL,
+        object VARCHAR NOT NULL,
+        content VARCHAR NOT NULL,
+        scopes VARCHAR[] NOT NULL,
+        synonyms VARCHAR,
+        trust VARCHAR NOT NULL,
+        valid_from TIMESTAMP,
+        valid_to TIMESTAMP,
+        recorded_at TIMESTAMP NOT NULL,
+        expired_at TIMESTAMP,
+        session_id VARCHAR NOT NULL,
+        turn INTEGER,
+        channel VARCHAR NOT NULL,
+        created_at TIMESTAMP NOT NULL,
+    """
+    + _REPLACED,
+    # kind: message, session, project, root or tombstone; was and became: JSON, NULL for no row.
+    """
+    CREATE TABLE image (
+        seq BIGINT NOT NULL,
+        op_id VARCHAR NOT NULL,
+        kind VARCHAR NOT NULL,
+        key VARCHAR NOT NULL,
+        was VARCHAR,
+        became VARCHAR
+    )
+    """,
+    f"CREATE OR REPLACE VIEW live_entry AS SELECT {_ENTRY_COLUMNS} FROM entry WHERE {_LIVE}",
+    f"""
+    CREATE OR REPLACE VIEW withheld_entry AS SELECT {_ENTRY_COLUMNS} FROM entry WHERE {_WITHHELD}
+    """,
+    f"""
+    CREATE OR REPLACE VIEW live_statement AS
+    SELECT {_STATEMENT_COLUMNS}, valid_from AS tr_start, valid_to AS tr_end FROM statement
+    WHERE {_LIVE_STATEMENT}
+      AND subject NOT IN (SELECT name FROM withheld_entry)
+      AND object NOT IN (SELECT name FROM withheld_entry)
+    """,
+    f"""
+    CREATE MACRO known_entry(t) AS TABLE
+    WITH {_REACHED}
+    SELECT {_ENTRY_COLUMNS} FROM entry WHERE {_HELD} AND {_LIVE}
+    UNION ALL
+    SELECT {_ENTRY_COLUMNS} FROM version WHERE {_STILL} AND {_LIVE}
+    """,
+    f"""
+    CREATE MACRO known_statement(t) AS TABLE
+    WITH {_REACHED}, unseen AS (
+        SELECT name FROM entry WHERE {_HELD} AND {_WITHHELD}
+        UNION ALL
+        SELECT name FROM version WHERE {_STILL} AND {_WITHHELD}
+    ), said AS (
+        SELECT {_STATEMENT_COLUMNS} FROM statement WHERE {_HELD}
+        UNION ALL
+        SELECT {_STATEMENT_COLUMNS} FROM statement_version WHERE {_STILL}
+    )
+    SELECT *, valid_from AS tr_start, valid_to AS tr_end FROM said
+    WHERE {_LIVE_STATEMENT}
+      AND subject NOT IN (SELECT name FROM unseen)
+      AND object NOT IN (SELECT name FROM unseen)
+    """,
+)
+
 # (name, statements), in order; a name never changes its meaning.
-MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (("m001_create_tables", _M001),)
+MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("m001_create_tables", _M001),
+    ("m002_keep_whole_versions", _M002),
+)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

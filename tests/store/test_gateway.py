@@ -142,16 +142,19 @@ def test_amending_binds_a_line_and_keeps_the_text_before(kit):
         assert [one.turn for one in store.messages("s-1")] == [1, 2]
 
 
-def test_a_message_that_was_deleted_leaves_no_words_and_does_not_come_back(kit):
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_message_that_was_deleted_leaves_no_words_and_does_not_come_back(kit, forgotten):
     part = {"type": "reasoning", "text": "tell nobody"}
     with kit.change() as txn:
         txn.put_messages("s-1", [kit.message(1, "tell nobody", parts=(part,))], "app")
         txn.amend_message("s-1", 1, text="tell nobody, ever")
-        txn.delete_entry("msg-s-1-1")
+        txn.delete_entry("msg-s-1-1", tombstone=forgotten)
         assert txn.put_messages("s-1", [kit.message(1, "tell nobody")], "app") == [0]
         txn.amend_message("s-1", 1, text="tell nobody", parts=(part,), tokens=9)
     with kit.open() as store:
-        for table in ("entry", "message", "version", "mutation", "statement"):
+        tables = {"entry", "message", "version", "mutation", "statement", "touched", "image"}
+        history = set() if forgotten else {"version", "image"}  # from which it can be undone
+        for table in tables - history:
             assert "nobody" not in repr(store.run(f"SELECT * FROM {table}"))
         assert store.messages("s-1")[0].text == ""
 
@@ -214,7 +217,10 @@ def test_entries_are_created_changed_and_deleted_with_their_statements(kit):
             txn.delete_statement("a", "knows", "b")
     with kit.open() as store:
         assert [one.subject for one in store.statements_of("b")] == ["ab"]
-        assert store.run("SELECT * FROM version") == []
+        kept = store.run("SELECT name, version, content FROM version ORDER BY replaced_seq")
+        assert [tuple(row.values()) for row in kept] == [("a", 1, "one"), ("a", 2, "two")]
+        kept = store.run("SELECT triple FROM statement_version ORDER BY replaced_seq")
+        assert [row["triple"] for row in kept] == ["a,knows,b", "b,knows,a"]
 
 
 def test_a_rule_put_again_as_a_taboo_is_a_taboo(kit):
