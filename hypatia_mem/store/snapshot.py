@@ -42,8 +42,10 @@ class Snapshot:
     cursors: dict[str, int]
 
 
-def make_snapshot(home: Path) -> Snapshot:
+def make_snapshot(home: Path, *, deadline: float = 10.0) -> Snapshot:
     """Copy the store, verify the copy, keep the newest three; raises what the store raises.
+
+    ``deadline`` is how many seconds to wait for the lease.
 
     Raises StoreError when the copy does not say what the store says; it is thrown away then.
     """
@@ -54,7 +56,7 @@ def make_snapshot(home: Path) -> Snapshot:
     raw = folder / f"{temporary.name}.raw"
     umask = os.umask(0o077)
     try:
-        _copy_file(home, raw)
+        _copy_file(home, raw, deadline)
         snapshot = _packed(home, raw, temporary, final, made)
         _sync(temporary)
         temporary.replace(final)
@@ -69,15 +71,16 @@ def make_snapshot(home: Path) -> Snapshot:
     return snapshot
 
 
-def _copy_file(home: Path, target: Path) -> None:
+def _copy_file(home: Path, target: Path, deadline: float) -> None:
     """Copy the store's file; readers are not disturbed, a writer waits as long as the copy takes.
 
     Never called by a process that has the store attached: closing the file would drop its lock.
     """
     # Makes the first one, plays back what a killed writer left, finds a foreign program in it.
-    with open_store(home, write=not (home / FILE).exists() or bool(_logs(home))):
+    write = not (home / FILE).exists() or bool(_logs(home))
+    with open_store(home, write=write, deadline=deadline):
         pass
-    with lease(home, write=False):
+    with lease(home, write=False, deadline=deadline):
         _copy(home / FILE, target, durable=False)
         for log in _logs(home):  # another writer was killed just now
             _copy(log, target.with_name(target.name + log.name.removeprefix(FILE)), durable=False)

@@ -229,7 +229,7 @@ def test_a_foreign_program_that_writes_is_named_and_no_torn_copy_made(filled):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as foreign:
         foreign.stdout.readline()
         with pytest.raises(StoreBusy, match="other than hypatia-mem"):
-            snapshot.make_snapshot(filled.home)
+            snapshot.make_snapshot(filled.home, deadline=0.2)
         foreign.communicate(b"\n")
     assert snapshot.snapshots(filled.home) == []
     assert snapshot.make_snapshot(filled.home).counts["message"] == 299
