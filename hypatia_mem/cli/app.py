@@ -70,6 +70,9 @@ COMMANDS: dict[str, Row] = {
     "connect": Row(_ROOM + "shelves", "connect", "Register a folder as a shelf."),
     "disconnect": Row(_ROOM + "shelves", "disconnect", "Take a shelf off the list; it stays."),
     "list": Row(_ROOM + "shelves", "list_", "List the registered shelves."),
+    "graph": Row(
+        _ROOM + "network", "graph", "Neighbours, paths, communities; check, export, merge."
+    ),
     "completion": Row(_ROOM + "ops", "completion", "Print the completion script of a shell."),
 }
 
