@@ -10,7 +10,7 @@ from hypatia_mem.install.plan import Plan
 
 __all__ = ["describe", "plan_purge", "purge"]
 
-_FOLDERS = ("spool", "turns", "index", "briefs", "snapshots", "quarantine")
+_FOLDERS = ("spool", "turns", "index", "briefs", "snapshots", "quarantine", "archive")
 _FILES = (
     "worker.lock",
     "worker.start",
@@ -18,6 +18,7 @@ _FILES = (
     "key",
     "config.toml",
     "hook.conf",
+    "repl_history",
     "README",
     "installs.json",
 )

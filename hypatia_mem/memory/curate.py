@@ -105,17 +105,19 @@ def changing(home: Path, author: Author, now: datetime) -> Iterator[tuple[Store,
 
 
 def refresh(home: Path) -> None:
-    """Bring the search index and all briefs up to what the store says.
+    """Bring the search index, all briefs and the kept files up to what the store says.
 
-    Both are derived: a failure here is logged and left to the worker, never raised, because the
+    All are derived: a failure here is logged and left to the worker, never raised, because the
     change itself is already safe in the store.
     """
+    from hypatia_mem.memory import archive
     from hypatia_mem.memory.compose import render_briefs
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.search import SearchIndex, sync_index
 
     try:
         with open_store(home, write=False) as store:
+            archive.sweep(home, store)
             render_briefs(store, home)
             sync_index(store, SearchIndex(home))
     except (IndexUnavailable, StoreBusy, OSError) as error:
@@ -224,7 +226,7 @@ def forget(
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
-        plan = plan_forget(forgettable(store, scope), query, ids=ids)
+        plan = plan_forget(forgettable(store, scope, ids), query, ids=ids)
     if dry_run or not plan.chosen:
         return plan
     with changing(home, author, now) as (store, txn):
@@ -300,9 +302,16 @@ def delete_statement(
 # ----------------------------------------------------------------------------------------------
 
 
-def forgettable(store: Store, scope: str) -> list[Entry]:
-    """Return what a forget request may mean: the scope's live memories and the global ones."""
-    return store.rules([scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE])
+def forgettable(store: Store, scope: str, ids: Sequence[str] = ()) -> list[Entry]:
+    """Return what a forget request may mean: the scope's live memories and the global ones.
+
+    By name (``ids``) it may be any live entry there, a kept file's, say; never by words.
+    """
+    within = [scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]
+    found = store.rules(within)
+    have = {entry.name for entry in found}
+    named = store.live_entries(name for name in ids if name not in have)
+    return found + [entry for entry in named if set(entry.scopes) & set(within)]
 
 
 def leave_index(home: Path, store: Store, names: Sequence[str]) -> None:

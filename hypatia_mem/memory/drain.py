@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from hypatia_mem.capture import immediate, spool
 from hypatia_mem.capture.hints import may_be_request, may_hold_secret
 from hypatia_mem.errors import IndexUnavailable, StoreBusy
-from hypatia_mem.memory import curate, projects, reconcile, transcript
+from hypatia_mem.memory import archive, curate, projects, reconcile, transcript
 from hypatia_mem.memory.compose import render_briefs
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel, Message, Session
 
@@ -433,6 +433,7 @@ class Drain:
             scopes = None  # every brief tells what is global
         try:
             with open_store(self.home, write=False) as store:
+                archive.sweep(self.home, store)
                 render_briefs(store, self.home, scopes=scopes, limit=self.settings.brief_max_units)
                 sync_index(store, SearchIndex(self.home))
         except (IndexUnavailable, StoreBusy, OSError) as error:

@@ -1,4 +1,4 @@
-"""Which scopes and tags are in use, and by how much: over what is live, never what is withheld."""
+"""Which scopes, tags and figures are in use: over what is live, never what is withheld."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["scope_in_use", "scopes_in_use", "tag_in_use", "tags_in_use"]
+__all__ = ["figures_in_use", "scope_in_use", "scopes_in_use", "tag_in_use", "tags_in_use"]
 
 
 def scopes_in_use(store: Store, *, limit: int, offset: int = 0) -> list[tuple[str, int, int]]:
@@ -70,3 +70,27 @@ def tag_in_use(store: Store, tag: str, scopes: Sequence[str] | None) -> bool:
         [tag, None if scopes is None else list(scopes)],
     ).fetchone()
     return bool(found and found[0])
+
+
+def figures_in_use(
+    store: Store, scopes: Sequence[str] | None = None, *, live: bool = True
+) -> set[str]:
+    """Return the figures that entries name: live ones in these scopes (None: all).
+
+    ``live`` False means every state there is of any entry, withheld and earlier ones too.
+    """
+    if live:
+        sql = """
+            SELECT DISTINCT unnest(figures) FROM live_entry
+            WHERE len(figures) > 0
+              AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1::VARCHAR[]))
+        """
+        params: list[object] = [None if scopes is None else list(scopes)]
+    else:
+        sql = """
+            SELECT DISTINCT unnest(figures) FROM (
+                SELECT figures FROM entry UNION ALL SELECT figures FROM version
+            ) WHERE len(figures) > 0
+        """
+        params = []
+    return {str(row[0]) for row in store.execute(sql, params).fetchall()}
