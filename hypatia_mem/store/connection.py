@@ -124,7 +124,8 @@ def _opened(home: Path, *, write: bool, deadline: float, create: bool) -> Iterat
     import duckdb  # before the lease: its import takes longer than all the rest
 
     until = time.monotonic() + deadline
-    with _home_made(home), lease(home, write=write, deadline=deadline):
+    with _home_made(home), ExitStack() as held:
+        held.enter_context(lease(home, write=write, deadline=deadline))
         exists = (home / FILE).exists()
         if not exists:
             _refuse_to_begin_anew(home)
@@ -132,7 +133,7 @@ def _opened(home: Path, *, write: bool, deadline: float, create: bool) -> Iterat
                 raise StoreError(f"there is no store in {home}", hint="Type a prompt first.")
         try:
             with _connected(home, write=write, exists=exists, until=until) as connection:
-                yield Store(home, connection)
+                yield Store(home, connection, held)
         except duckdb.Error as error:
             raise store_error(error, home) from error
 
@@ -160,10 +161,25 @@ def copy_database(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
 class Store:
     """An open store. Valid inside its ``with open_store(...)`` block only."""
 
-    def __init__(self, home: Path, connection: duckdb.DuckDBPyConnection) -> None:
-        """Wrap a connection that ``open_store`` made."""
+    def __init__(self, home: Path, connection: duckdb.DuckDBPyConnection, held: ExitStack) -> None:
+        """Wrap a connection that ``open_store`` made; ``held`` holds the lease."""
         self.home = home
         self._connection = connection
+        self._held = held
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """Return the engine's connection, for this room; the store is its catalog ``kb``."""
+        return self._connection
+
+    def let_go(self) -> None:
+        """Detach a store that was only read and give the lease back before the block ends.
+
+        What the reader has copied into the engine's own memory can be read on, at leisure.
+        """
+        self._connection.execute("USE memory")
+        self._connection.execute("DETACH kb")
+        self._held.close()
 
     @contextmanager
     def transaction(
