@@ -333,7 +333,7 @@ def _name_for(txn: Transaction, name: str, words: str, scopes: tuple[str, ...]) 
     Said before, in whatever spelling: the name it has. A name that another project uses gets this
     project's scope behind it.
     """
-    from hypatia_mem.store.gateway import canonical
+    from hypatia_mem.store.tombstones import canonical
 
     for entry in txn.store.rules(list(scopes)):
         if set(entry.scopes) == set(scopes) and canonical(entry.content) == canonical(words):

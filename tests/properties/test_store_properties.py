@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hypatia_mem.model import Author, Channel, Message
 from hypatia_mem.store.connection import open_store
-from hypatia_mem.store.gateway import canonical
+from hypatia_mem.store.tombstones import canonical
 from hypatia_mem.store.rows import clean, triple_key
 from hypatia_mem.store.search import MAX_TERM, terms
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hypatia_mem.model import Author, Channel, Entry, Statement
-from hypatia_mem.store.gateway import canonical
+from hypatia_mem.store.tombstones import canonical
 
 VALUE = "Déploy the staging URL don't wait"
 SAME = [

@@ -1,0 +1,221 @@
+"""Writing entries and statements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypatia_mem.errors import Conflict, NotFound, UsageError
+from hypatia_mem.model import Entry, Outcome, Statement, Trust
+from hypatia_mem.store import rows
+from hypatia_mem.store.tombstones import Tombstones, canonical
+from hypatia_mem.store.versions import Versions
+
+__all__ = ["MAX_NAME", "EntryWrites", "is_withheld"]
+
+_EDITABLE = frozenset(
+    {
+        "content", "tags", "scopes", "synonyms", "figures", "format", "kind", "trust", "pinned",
+        "suppressed", "valid_from", "valid_to",
+    }
+)  # fmt: skip
+_LISTS = frozenset({"tags", "scopes", "synonyms", "figures"})
+MAX_NAME = 2_000  # characters; a name is a key of the store and a term of the index
+
+
+class EntryWrites(Tombstones, Versions):
+    """The part of a transaction that changes entries and statements."""
+
+    def entry(self, name: str) -> Entry | None:
+        """Return an entry as this transaction sees it."""
+        return self.store.entry(name)
+
+    def put_entry(self, entry: Entry, *, replace: bool = False) -> Outcome:
+        """Store an entry; ``replace`` makes an existing one of the name a new version.
+
+        Raises UsageError for an empty name, Conflict when the name is taken. A value that was
+        forgotten is refused, unless it comes from a person: then its tombstone is lifted.
+        """
+        if not entry.name.strip():
+            raise UsageError("an entry needs a name")
+        _refuse_long(entry.name)
+        refusal = self._ask_tombstones(entry)
+        if refusal is not None:
+            return refusal
+        existing = self.store.entry(rows.clean(entry.name))
+        if existing is not None:
+            return self._put_again(existing, entry, replace=replace)
+        row = rows.entry_row(entry, self.author, self.now)
+        row["version"] = self._next_version(row["name"])
+        row["seq"] = self._note("create", row["name"], entry.kind, after=row["content_digest"])
+        self._bulk("entry", [row])
+        if is_withheld(entry):
+            self._note_statements(entry)
+        return Outcome("created", row["name"])
+
+    def update_entry(self, name: str, **changes: Any) -> Outcome:
+        """Change fields of an entry; those not named stay. Raises NotFound, UsageError."""
+        unknown = set(changes) - _EDITABLE
+        if unknown:
+            raise UsageError(f"an entry has no field {min(unknown)!r} that could be changed")
+        name = rows.clean(name)
+        existing = self.store.entry(name)
+        if existing is None:
+            raise NotFound(f"knowledge {name!r}")
+        wanted: dict[str, Any] = {
+            key: tuple(rows.clean(item) for item in value) if key in _LISTS else value
+            for key, value in changes.items()
+        }
+        if "content" in wanted:
+            wanted["content"] = rows.clean(wanted["content"])
+        changed = replace(existing, **wanted)
+        if changed == existing:
+            return Outcome("unchanged", name)
+        refusal = self._ask_tombstones(changed)
+        if refusal is not None:
+            return refusal
+        self._write_again(existing, changed)
+        return Outcome("updated", name)
+
+    def delete_entry(self, name: str, reason: str = "", *, tombstone: bool = False) -> Outcome:
+        """Delete an entry and the statements at whose ends it stands; their last states are kept.
+
+        ``tombstone`` keeps nothing of it but a keyed digest of the value, so that it is not taken
+        in again: no version, nor one of another entry that says the same.
+        ``details["statements"]`` counts the statements. Raises NotFound.
+        """
+        name = rows.clean(name)
+        entry = self.store.entry(name)
+        if entry is None:
+            raise NotFound(f"knowledge {name!r}")
+        if tombstone:
+            self._bury(entry, reason)
+        gone = self.store.triples_of([name])
+        self._retire(
+            "statement",
+            {one: self._note("delete", one, "statement", reason=reason) for one in gone},
+        )
+        verb = "forget" if tombstone else "delete"
+        before = rows.digest(entry.content)
+        seq = self._note(verb, name, entry.kind, before=before, reason=reason)
+        self._retire("entry", {name: seq})
+        self._forget_touched([name, *gone])
+        if entry.kind == "message":  # its row stays, so that its line is known; not its words
+            self._empty_message(entry, seq)
+        self.store.execute("DELETE FROM statement WHERE subject = $1 OR object = $1", [name])
+        self.store.execute("DELETE FROM entry WHERE name = ?", [name])
+        if tombstone:
+            self._purge(entry)
+        return Outcome("deleted", name, details={"statements": len(gone)})
+
+    def put_statement(self, statement: Statement) -> Outcome:
+        """Store a triple; one that exists is left as it is. Raises UsageError for an empty part.
+
+        A triple about what was forgotten is refused, as the thing itself would be.
+        """
+        for part in (statement.subject, statement.predicate, statement.object):
+            if not part.strip():
+                raise UsageError("each of a statement's three parts needs a text")
+            _refuse_long(part)
+        row = rows.statement_row(statement, self.author, self.now)
+        found = self.store.execute(
+            "SELECT 1 FROM statement WHERE triple = ?", [row["triple"]]
+        ).fetchone()
+        if found:
+            return Outcome("unchanged", row["triple"])
+        ends = {"name:" + canonical(row[end]) for end in ("subject", "object")}
+        digests = self._tomb_digests({canonical(row["content"]), *ends})
+        refusal = self._refusal(digests, row["scopes"], row["triple"], "statement")
+        if refusal is not None:
+            return refusal
+        row["seq"] = self._note(
+            "create", row["triple"], "statement", after=rows.digest(row["content"])
+        )
+        self._bulk("statement", [row])
+        return Outcome("created", row["triple"])
+
+    def delete_statement(self, subject: str, predicate: str, object_: str) -> Outcome:
+        """Delete a triple. Raises NotFound."""
+        subject, predicate, object_ = map(rows.clean, (subject, predicate, object_))
+        key = rows.triple_key(subject, predicate, object_)
+        found = self.store.execute("SELECT 1 FROM statement WHERE triple = ?", [key]).fetchone()
+        if not found:
+            raise NotFound(f"statement '({subject}, {predicate}, {object_})'")
+        self._retire("statement", {key: self._note("delete", key, "statement")})
+        self._forget_touched([key])
+        self.store.execute("DELETE FROM statement WHERE triple = ?", [key])
+        return Outcome("deleted", key)
+
+    def _put_again(self, existing: Entry, entry: Entry, *, replace: bool) -> Outcome:
+        from dataclasses import replace as with_fields
+
+        same = with_fields(
+            existing,
+            content=rows.clean(entry.content),
+            tags=tuple(rows.clean(tag) for tag in entry.tags),
+            scopes=tuple(rows.clean(scope) for scope in entry.scopes),
+            synonyms=tuple(rows.clean(word) for word in entry.synonyms) or existing.synonyms,
+            figures=tuple(rows.clean(figure) for figure in entry.figures) or existing.figures,
+            format=entry.format,
+            kind=entry.kind,
+        )
+        if not replace:
+            raise Conflict(
+                f"knowledge {existing.name!r} exists already",
+                hint="To change it: hypatia-mem knowledge-update",
+            )
+        if same == existing:
+            return Outcome("unchanged", existing.name)
+        self._write_again(existing, same)
+        return Outcome("updated", existing.name)
+
+    def _write_again(self, before: Entry, after: Entry) -> None:
+        """Keep the old state as a version and put the new one in its place."""
+        seq = self._note(
+            "update",
+            before.name,
+            after.kind,
+            before=rows.digest(before.content),
+            after=rows.digest(after.content),
+        )
+        self._retire("entry", {before.name: seq})
+        self.store.execute(
+            """
+            UPDATE entry SET content = ?, content_digest = ?, producer = ?, tags = ?,
+                scopes = ?, synonyms = ?, figures = ?, format = ?, kind = ?,
+                trust = ?, pinned = ?, suppressed = ?, valid_from = ?, valid_to = ?,
+                version = version + 1, updated_at = ?, seq = ?
+            WHERE name = ?
+            """,
+            [
+                after.content, rows.digest(after.content), self.author.producer,
+                list(after.tags), list(after.scopes),
+                list(after.synonyms), list(after.figures), after.format, after.kind,
+                str(after.trust), after.pinned, after.suppressed, after.valid_from,
+                after.valid_to, self.now, seq, before.name,
+            ],
+        )  # fmt: skip
+        if is_withheld(before) != is_withheld(after):
+            self._note_statements(after)
+
+    def _note_statements(self, entry: Entry) -> None:
+        """Note that an entry's statements are withheld, or seen again, with it."""
+        verb = "hide" if is_withheld(entry) else "show"
+        for triple in self.store.triples_of([rows.clean(entry.name)]):
+            self._note(verb, triple, "statement")
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def is_withheld(entry: Entry) -> bool:
+    """Tell whether an entry is kept out of default reads."""
+    return entry.suppressed or entry.trust in (Trust.CANDIDATE, Trust.REJECTED)
+
+
+def _refuse_long(name: str) -> None:
+    if len(name) > MAX_NAME:
+        raise UsageError(
+            f"a name of {len(name)} characters is too long: {MAX_NAME} is the most",
+            hint="Give it a short name and put the text into its content.",
+        )

@@ -1,0 +1,313 @@
+"""Writing turns and sessions, by the thousand with one statement a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from hypatia_mem.errors import NotFound
+from hypatia_mem.model import Entry, Message, Outcome, Session, Statement
+from hypatia_mem.store import rows
+from hypatia_mem.store.entries import EntryWrites
+from hypatia_mem.store.writing import plain
+
+__all__ = ["MessageWrites"]
+
+
+class MessageWrites(EntryWrites):
+    """The part of a transaction that changes messages, sessions and their summaries."""
+
+    def put_messages(self, session_id: str, messages: Sequence[Message], scope: str) -> list[int]:
+        """Store messages in this order under dense turn numbers; returns each one's turn.
+
+        A message whose ``uuid`` is stored already, in whatever session, is left out (0): resumed
+        and forked sessions repeat lines, and a record may be delivered twice.
+        """
+        session_id = rows.clean(session_id)
+        messages = [_cleaned(message, session_id) for message in messages]
+        known = self.store.known_uuids(message.uuid for message in messages)
+        turn = self._turns(session_id)
+        turns: list[int] = []
+        fresh: list[tuple[Message, int]] = []
+        seen: set[str] = set(known)
+        for message in messages:
+            if message.uuid in seen:
+                turns.append(0)
+                continue
+            seen.add(message.uuid)
+            turn += 1
+            turns.append(turn)
+            fresh.append((message, turn))
+        if not fresh:
+            return turns
+        entries = [
+            rows.entry_row(rows.message_entry(message, number, scope), self.author, self.now)
+            for message, number in fresh
+        ]
+        for row in entries:
+            row["seq"] = self._note("create", row["name"], "message", after=row["content_digest"])
+        self._bulk("entry", entries)
+        self._bulk("message", [_message_row(message, number) for message, number in fresh])
+        self.store.execute(
+            "UPDATE session SET turns = ?, updated_at = greatest(updated_at, ?) WHERE id = ?",
+            [turn, max(message.at for message, _ in fresh), session_id],
+        )
+        self._belong(session_id, scope, [number for _, number in fresh])
+        return turns
+
+    def amend_message(self, session_id: str, turn: int, **changes: Any) -> Outcome:
+        """Do what ``amend_messages`` does, for one. Raises NotFound."""
+        return self.amend_messages(session_id, {turn: changes})[0]
+
+    def amend_messages(
+        self, session_id: str, amendments: Mapping[int, Mapping[str, Any]]
+    ) -> list[Outcome]:
+        """Bind messages to their transcript lines or let their texts grow, many at once.
+
+        ``amendments`` holds fields of ``Message`` by turn; a changed text makes a new version of
+        its entry; a line that is another message's already is refused. Outcomes come in the order
+        of ``amendments``. Raises NotFound for a turn that is not there.
+        """
+        session_id = rows.clean(session_id)
+        have = {one.turn: one for one in self.store.messages_at(session_id, list(amendments))}
+        entries = {one.name: one for one in self.store.entries(_names(session_id, have))}
+        wanted = [str(change["uuid"]) for change in amendments.values() if "uuid" in change]
+        holders = self.store.known_uuids([rows.clean(uuid) for uuid in wanted])
+        outcomes: list[Outcome] = []
+        lines: list[dict[str, Any]] = []
+        texts: list[tuple[Entry, Entry]] = []
+        for turn, changes in amendments.items():
+            name = f"msg-{session_id}-{turn}"
+            before = have.get(turn)
+            if before is None:
+                raise NotFound(f"message {turn} of session {session_id!r}")
+            after = _cleaned(replace(before, **changes), session_id)
+            if after == before:
+                outcomes.append(Outcome("unchanged", name))
+                continue
+            if holders.get(after.uuid, (session_id, turn)) != (session_id, turn):
+                outcomes.append(Outcome("refused", name, reason="its line is stored"))
+                continue
+            holders.pop(before.uuid, None)
+            holders[after.uuid] = (session_id, turn)
+            entry = entries.get(name)
+            lines.append(_message_row(after, turn))
+            if entry is None:  # its text was deleted: it does not come back by this door
+                lines[-1].update(parts="[]", text_digest="")
+            if entry is not None and (after.text, after.at) != (before.text, before.at):
+                body = rows.message_entry(after, turn, "")
+                texts.append((entry, replace(entry, content=body.content)))
+            else:
+                self._note("amend", name, "message")
+            outcomes.append(Outcome("updated", name))
+        if lines:
+            self.store.execute(
+                "DELETE FROM message"
+                " WHERE session_id = ? AND turn IN (SELECT unnest(?::INTEGER[]))",
+                [session_id, [line["turn"] for line in lines]],
+            )
+            self._bulk("message", lines)
+        self._write_texts(texts)
+        return outcomes
+
+    def put_session(self, session: Session) -> Outcome:
+        """Store what is known of a session; empty fields leave what was known before.
+
+        The start never moves, the end and the last change never go back.
+        """
+        session = _cleaned_session(session)
+        before = self.store.session(session.id)
+        if before is None:
+            row = {f.name: getattr(session, f.name) for f in fields(Session)}
+            self._insert_session(row)
+            self._note("create", session.id, "session", index=False)
+            return Outcome("created", session.id)
+        merged = _merged(before, session)
+        if merged == before:
+            return Outcome("unchanged", session.id)
+        self._update_session(merged)
+        self._note("update", session.id, "session", index=False)
+        return Outcome("updated", session.id)
+
+    def edit_session(self, session_id: str, **changes: Any) -> Outcome:
+        """Set fields of a session exactly as given. Raises NotFound."""
+        before = self.store.session(session_id)
+        if before is None:
+            raise NotFound(f"session {session_id!r}")
+        after = _cleaned_session(replace(before, **changes))
+        if after == before:
+            return Outcome("unchanged", session_id)
+        self._update_session(
+            replace(after, updated_at=max(self.now, before.updated_at or self.now))
+        )
+        self._note("update", session_id, "session", index=False)
+        return Outcome("updated", session_id)
+
+    def put_summary(self, session_id: str, text: str, source: str, scope: str) -> Outcome:
+        """Store a session's real summary as ``session-<ID>`` and link all its messages to it.
+
+        ``source`` says where it came from (``compaction``, ``title``); nothing is made up here.
+        """
+        name = f"session-{session_id}"
+        entry = Entry(
+            name=name,
+            content=text,
+            tags=("session",),
+            scopes=(scope,),
+            kind="session",
+            session_id=session_id,
+        )
+        with self.acting(replace(self.author, producer=source)):
+            outcome = self.put_entry(entry, replace=True)
+        if outcome.verb == "created":
+            self._belong(session_id, scope, range(1, self._turns(session_id) + 1))
+        return outcome
+
+    def _write_texts(self, pairs: Sequence[tuple[Entry, Entry]]) -> None:
+        """Give many entries a new content, with one statement; the old ones become versions."""
+        if not pairs:
+            return
+        types = {
+            "name": "VARCHAR", "content": "VARCHAR", "content_digest": "VARCHAR", "seq": "BIGINT",
+        }  # fmt: skip
+        values = []
+        for before, after in pairs:
+            old, new = rows.digest(before.content), rows.digest(after.content)
+            values.append(
+                {
+                    "name": before.name,
+                    "content": after.content,
+                    "content_digest": new,
+                    "seq": self._note("update", before.name, before.kind, before=old, after=new),
+                }
+            )
+        self._retire("entry", {str(value["name"]): int(str(value["seq"])) for value in values})
+        self.store.execute(
+            """
+            UPDATE entry SET content = v.content, content_digest = v.content_digest, seq = v.seq,
+                producer = $1, version = version + 1, updated_at = $2
+            FROM (SELECT unnest(from_json($3::JSON, $4), recursive := true)) AS v
+            WHERE entry.name = v.name
+            """,  # numbered: which `?` comes first here, DuckDB 1.5 and 2.0 see differently
+            [self.author.producer, self.now, json.dumps(values), json.dumps([types])],
+        )
+
+    def _belong(self, session_id: str, scope: str, turns: Iterable[int]) -> None:
+        """Link messages to their session's entry, once it exists."""
+        name = f"session-{session_id}"
+        if self.store.entry(name) is None:
+            return
+        made = [
+            rows.statement_row(
+                Statement(f"msg-{session_id}-{turn}", "belongTo", name, scopes=(scope,)),
+                self.author,
+                self.now,
+            )
+            for turn in turns
+        ]
+        have = {
+            str(row[0])
+            for row in self.store.execute(
+                "SELECT triple FROM statement WHERE predicate = 'belongTo' AND object = ?", [name]
+            ).fetchall()
+        }
+        new = [row for row in made if row["triple"] not in have]
+        for row in new:
+            row["seq"] = self._note("create", row["triple"], "statement")
+        self._bulk("statement", new)
+
+    def _turns(self, session_id: str) -> int:
+        found = self.store.execute(
+            "SELECT coalesce(max(turn), 0) FROM message WHERE session_id = ?", [session_id]
+        ).fetchone()
+        return int(found[0]) if found else 0
+
+    def _insert_session(self, row: dict[str, Any]) -> None:
+        names = [f.name for f in fields(Session)]
+        columns = ", ".join(f'"{name}"' for name in names)
+        marks = ", ".join("?" for _ in names)
+        values = [list(row[name]) if name == "tags" else row[name] for name in names]
+        self.store.execute(
+            f"INSERT INTO session ({columns}, turns) VALUES ({marks}, ?)",  # noqa: S608 - our names
+            [*values, self._turns(row["id"])],
+        )
+
+    def _update_session(self, session: Session) -> None:
+        names = [f.name for f in fields(Session) if f.name != "id"]
+        sets = ", ".join(f'"{name}" = ?' for name in names)
+        values: list[Any] = []
+        for name in names:
+            value = getattr(session, name)
+            values.append(list(value) if name == "tags" else value)
+        self.store.execute(
+            f"UPDATE session SET {sets} WHERE id = ?",  # noqa: S608 - our own column names
+            [*values, session.id],
+        )
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def _names(session_id: str, turns: Iterable[int | None]) -> list[str]:
+    return [f"msg-{session_id}-{turn}" for turn in turns]
+
+
+def _message_row(message: Message, turn: int) -> dict[str, Any]:
+    return {
+        "session_id": message.session_id,
+        "turn": turn,
+        "uuid": message.uuid,
+        "parent_uuid": message.parent_uuid,
+        "prompt_id": message.prompt_id,
+        "response_id": message.response_id,
+        "role": message.role,
+        "agent_id": message.agent_id,
+        "parts": rows.clean(json.dumps(list(message.parts), ensure_ascii=False, default=plain)),
+        "tokens": message.tokens,
+        "flags": list(message.flags),
+        "text_digest": rows.digest(rows.clean(message.text)),
+        "at": message.at,
+    }
+
+
+def _cleaned(message: Message, session_id: str) -> Message:
+    """Return a message whose texts are storable, as one of ``session_id``."""
+    return replace(
+        message,
+        session_id=session_id,
+        uuid=rows.clean(message.uuid),
+        text=rows.clean(message.text),
+        parent_uuid=rows.clean(message.parent_uuid),
+        prompt_id=rows.clean(message.prompt_id),
+        response_id=rows.clean(message.response_id),
+        agent_id=rows.clean(message.agent_id),
+        flags=tuple(rows.clean(flag) for flag in message.flags),
+        tokens=min(max(message.tokens, 0), 2**31 - 1),
+    )
+
+
+def _cleaned_session(session: Session) -> Session:
+    changes: dict[str, Any] = {
+        one.name: rows.clean(value)
+        for one in fields(Session)
+        if isinstance(value := getattr(session, one.name), str)
+    }
+    return replace(session, **changes, tags=tuple(rows.clean(tag) for tag in session.tags))
+
+
+def _merged(before: Session, new: Session) -> Session:
+    changes: dict[str, Any] = {}
+    for one in fields(Session):
+        value = getattr(new, one.name)
+        if value in ("", None, (), False) or one.name == "id":
+            continue
+        changes[one.name] = value
+    if before.started_at is not None and new.started_at is not None:
+        changes["started_at"] = min(before.started_at, new.started_at)
+    for name in ("updated_at", "ended_at"):
+        old, now = getattr(before, name), getattr(new, name)
+        if old is not None and now is not None:
+            changes[name] = max(old, now)
+    return replace(before, **changes)

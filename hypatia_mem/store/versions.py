@@ -1,0 +1,110 @@
+"""Earlier states: what a change replaces is kept whole, what is forgotten is kept nowhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hypatia_mem.model import GLOBAL_SCOPE, Entry
+from hypatia_mem.store import rows
+from hypatia_mem.store.tombstones import canonical
+from hypatia_mem.store.writing import TABLES, Writing, plain
+
+__all__ = ["VERSIONS", "Versions"]
+
+# table -> the table of its earlier states, and its key
+VERSIONS = {"entry": ("version", "name"), "statement": ("statement_version", "triple")}
+
+
+class Versions(Writing):
+    """The part of a transaction that keeps, and purges, earlier states."""
+
+    def _retire(self, table: str, replaced: Mapping[str, int]) -> None:
+        """Keep rows as they stand as versions; ``replaced``: by which ledger row each is replaced.
+
+        One statement, however many there are.
+        """
+        if not replaced:
+            return
+        target, key = VERSIONS[table]
+        columns = ", ".join(f'one."{name}"' for name in TABLES[table])
+        self.store.execute(
+            f"""
+            INSERT INTO {target}
+            SELECT {columns}, v.seq, $1, $2
+            FROM {table} AS one
+            JOIN (SELECT unnest($3::VARCHAR[]) AS key, unnest($4::BIGINT[]) AS seq) AS v
+                ON one.{key} = v.key
+            """,  # noqa: S608 - tables and columns are this module's own constants
+            [self.now, self.op_id, list(replaced), list(replaced.values())],
+        )
+
+    def _next_version(self, name: str) -> int:
+        """Return the version number of a new entry: a name that had versions goes on from them."""
+        found = self.store.execute(
+            "SELECT coalesce(max(version), 0) + 1 FROM version WHERE name = ?", [name]
+        ).fetchone()
+        return int(found[0]) if found else 1
+
+    def _empty_message(self, entry: Entry, seq: int) -> None:
+        """Take the words out of a deleted message's row; an image of them is kept."""
+        found = self.store.run(
+            "SELECT uuid, parts, text_digest FROM message WHERE session_id = ? AND turn = ?",
+            [entry.session_id, entry.turn],
+        )
+        for row in found:
+            uuid = row.pop("uuid")
+            self._keep_image(seq, "message", uuid, row, {"parts": "[]", "text_digest": ""})
+        self.store.execute(
+            "UPDATE message SET parts = '[]', text_digest = '' WHERE session_id = ? AND turn = ?",
+            [entry.session_id, entry.turn],
+        )
+
+    def _keep_image(
+        self,
+        seq: int,
+        kind: str,
+        key: str,
+        was: Mapping[str, Any] | None,
+        became: Mapping[str, Any] | None,
+    ) -> None:
+        """Keep what undoing a change of one of the small tables needs; None stands for no row."""
+        said = [
+            None if one is None else json.dumps(dict(one), default=plain) for one in (was, became)
+        ]
+        self.store.execute(
+            "INSERT INTO image VALUES (?, ?, ?, ?, ?, ?)", [seq, self.op_id, kind, key, *said]
+        )
+
+    def _purge(self, entry: Entry) -> None:
+        """Remove what history keeps of a forgotten entry, and of others that said the same.
+
+        Of others every earlier state goes that could not be stored again now.
+        """
+        name, value = rows.clean(entry.name), canonical(entry.content)
+        self.store.execute("DELETE FROM version WHERE name = ?", [name])
+        self.store.execute(
+            "DELETE FROM statement_version WHERE subject = $1 OR object = $1", [name]
+        )
+        if entry.kind == "message":
+            self.store.execute(
+                "DELETE FROM image WHERE kind = 'message' AND key IN"
+                " (SELECT uuid FROM message WHERE session_id = ? AND turn = ?)",
+                [entry.session_id, entry.turn],
+            )
+        for table in ("version", "statement_version"):
+            same = [
+                row["id"]
+                for row in self.store.run(
+                    f"SELECT rowid AS id, content FROM {table}"  # noqa: S608 - our own names
+                    " WHERE content <> '' AND ($1 OR len(scopes) = 0"
+                    " OR list_has_any(scopes, $2::VARCHAR[]))",
+                    [not entry.scopes or GLOBAL_SCOPE in entry.scopes, [*entry.scopes, ""]],
+                )
+                if canonical(row["content"]) == value
+            ]
+            self.store.execute(
+                f"DELETE FROM {table} WHERE rowid IN (SELECT unnest(?::BIGINT[]))",  # noqa: S608
+                [same],
+            )

@@ -1,0 +1,197 @@
+"""An open change: the base of every write. Its ledger rows, and how rows go in."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hypatia_mem.model import Author
+from hypatia_mem.store import ledger, rows
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
+
+__all__ = ["TABLES", "Writing", "new_op_id", "plain"]
+
+_ENTRY_TYPES: dict[str, object] = {
+    "name": "VARCHAR", "content": "VARCHAR", "content_digest": "VARCHAR", "tags": ["VARCHAR"],
+    "scopes": ["VARCHAR"], "synonyms": ["VARCHAR"], "figures": ["VARCHAR"], "format": "VARCHAR",
+    "kind": "VARCHAR", "trust": "VARCHAR", "valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP",
+    "recorded_at": "TIMESTAMP", "expired_at": "TIMESTAMP", "pinned": "BOOLEAN",
+    "suppressed": "BOOLEAN", "category": "VARCHAR", "priority": "INTEGER", "session_id": "VARCHAR",
+    "turn": "INTEGER", "agent": "VARCHAR", "channel": "VARCHAR", "producer": "VARCHAR",
+    "version": "INTEGER", "created_at": "TIMESTAMP", "updated_at": "TIMESTAMP", "seq": "BIGINT",
+}  # fmt: skip
+_STATEMENT_TYPES: dict[str, object] = {
+    "triple": "VARCHAR", "subject": "VARCHAR", "predicate": "VARCHAR", "object": "VARCHAR",
+    "content": "VARCHAR", "scopes": ["VARCHAR"], "synonyms": "VARCHAR", "trust": "VARCHAR",
+    "valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "recorded_at": "TIMESTAMP",
+    "expired_at": "TIMESTAMP", "session_id": "VARCHAR", "turn": "INTEGER", "channel": "VARCHAR",
+    "created_at": "TIMESTAMP", "seq": "BIGINT",
+}  # fmt: skip
+_MESSAGE_TYPES: dict[str, object] = {
+    "session_id": "VARCHAR", "turn": "INTEGER", "uuid": "VARCHAR", "parent_uuid": "VARCHAR",
+    "prompt_id": "VARCHAR", "response_id": "VARCHAR", "role": "VARCHAR", "agent_id": "VARCHAR",
+    "parts": "VARCHAR", "tokens": "INTEGER", "flags": ["VARCHAR"], "text_digest": "VARCHAR",
+    "at": "TIMESTAMP",
+}  # fmt: skip
+_MUTATION_TYPES: dict[str, object] = {
+    "seq": "BIGINT", "at": "TIMESTAMP", "op_id": "VARCHAR", "actor": "VARCHAR",
+    "channel": "VARCHAR", "verb": "VARCHAR", "target": "VARCHAR", "before_digest": "VARCHAR",
+    "after_digest": "VARCHAR", "reason": "VARCHAR", "prev_hash": "VARCHAR", "hash": "VARCHAR",
+}  # fmt: skip
+_TOUCHED_TYPES: dict[str, object] = {"seq": "BIGINT", "name": "VARCHAR", "kind": "VARCHAR"}
+TABLES: dict[str, dict[str, object]] = {
+    "entry": _ENTRY_TYPES,
+    "statement": _STATEMENT_TYPES,
+    "message": _MESSAGE_TYPES,
+    "mutation": _MUTATION_TYPES,
+    "touched": _TOUCHED_TYPES,
+}
+_KINDS = frozenset(
+    {"knowledge", "message", "session", "rule", "taboo", "memory", "summary", "work-unit"}
+)
+
+
+def new_op_id(now: datetime) -> str:
+    """Return an operation id: sortable by time, unique without any coordination."""
+    stamp = int((now - datetime(1970, 1, 1)).total_seconds() * 1000)  # noqa: DTZ001 - naive UTC
+    return f"{stamp:012x}{time.perf_counter_ns() & 0xFFFF:04x}{os.urandom(6).hex()}"
+
+
+def plain(value: object) -> str:
+    """Return a time as JSON holds it; for ``json.dumps(default=...)``."""
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    raise TypeError(f"{type(value).__name__} has no place in a row")
+
+
+class Writing:
+    """What all parts of a ``Transaction`` share."""
+
+    def __init__(
+        self,
+        store: Store,
+        author: Author,
+        now: datetime,
+        op_id: str | None,
+    ) -> None:
+        """Take the ledger's end as the place to go on from."""
+        self.store = store
+        self.author = author
+        self.now = now
+        self.op_id = op_id or new_op_id(now)
+        self._key = ledger.load_key(store.home)
+        last = store.execute("SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1").fetchone()
+        self._seq, self._hash = (int(last[0]), str(last[1])) if last else (0, ledger.GENESIS)
+        self._mutations: list[dict[str, Any]] = []
+        self._touched: list[dict[str, Any]] = []
+
+    @property
+    def seq(self) -> int:
+        """Return the ledger sequence reached so far."""
+        return self._seq
+
+    @contextmanager
+    def acting(self, author: Author) -> Iterator[None]:
+        """Do the block's writes in another author's name, in the same transaction."""
+        before, self.author = self.author, author
+        try:
+            yield
+        finally:
+            self.author = before
+
+    def finish(self) -> None:
+        """Write what has been collected for the ledger; the store calls this before it commits."""
+        self._bulk("mutation", self._mutations)
+        self._bulk("touched", self._touched)
+        if self._mutations:
+            self.set_meta("ledger_seq", str(self._seq))
+        self._mutations.clear()
+        self._touched.clear()
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Keep a value among the store's own notes."""
+        self.store.execute("DELETE FROM meta WHERE key = ?", [key])
+        self.store.execute("INSERT INTO meta VALUES (?, ?)", [key, value])
+
+    def _note(
+        self,
+        verb: str,
+        target: str,
+        kind: str,
+        *,
+        before: str = "",
+        after: str = "",
+        reason: str = "",
+        index: bool = True,
+    ) -> int:
+        """Add a ledger row, and tell the search index that the name changed.
+
+        Returns the row's sequence number, which the state that it speaks of carries.
+        """
+        self._seq += 1
+        target = rows.clean(target)
+        plain = _is_own_name(target, kind)
+        known = kind in _KINDS or kind in ("statement", "project", "root")
+        row: dict[str, Any] = {
+            "seq": self._seq,
+            "at": self.now,
+            "op_id": self.op_id,
+            "actor": self.author.actor,
+            "channel": str(self.author.channel),
+            "verb": f"{verb} {kind if known else 'entry'}",
+            "target": target if plain else "#" + self._key.digest("target", target)[:24],
+            "before_digest": before and self._key.digest("content", before)[:32],
+            "after_digest": after and self._key.digest("content", after)[:32],
+            "reason": reason,
+            "prev_hash": self._hash,
+        }
+        row["hash"] = self._hash = ledger.chain_hash(self._hash, row)
+        self._mutations.append(row)
+        if index:
+            catalog = "statement" if kind == "statement" else "knowledge"
+            name = target
+            if verb in ("delete", "forget"):  # what is gone leaves no name behind
+                catalog, name = "gone", self._key.document_id(catalog, target)
+            self._touched.append({"seq": self._seq, "name": name, "kind": catalog})
+        return self._seq
+
+    def _forget_touched(self, names: Sequence[str]) -> None:
+        """Drop the index's notes of names that go: a name may be words of a person."""
+        gone = set(names)
+        self._touched = [row for row in self._touched if row["name"] not in gone]
+        self.store.execute(
+            "DELETE FROM touched WHERE name IN (SELECT unnest(?::VARCHAR[]))", [list(names)]
+        )
+
+    def _bulk(self, table: str, values: Sequence[dict[str, Any]]) -> None:
+        """Insert rows with one statement: their JSON is one parameter (I7)."""
+        if not values:
+            return
+        types = TABLES[table]
+        values = [{key: rows.storable(value) for key, value in row.items()} for row in values]
+        columns = ", ".join(f'v."{name}"' for name in types)
+        into = ", ".join(f'"{name}"' for name in types)
+        self.store.execute(
+            f"""
+            INSERT INTO {table} ({into})
+            SELECT {columns} FROM (SELECT unnest(from_json(?::JSON, ?)) AS v)
+            """,  # noqa: S608 - table and columns are this module's own constants
+            [json.dumps(values, default=plain), json.dumps([types])],
+        )
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def _is_own_name(name: str, kind: str) -> bool:
+    """Tell whether a target is a name that the program made, and no words of a person."""
+    if kind in ("project", "root"):
+        return True
+    return (kind == "message" and name.startswith("msg-")) or kind == "session"
