@@ -6,18 +6,12 @@ grace for its line (the client writes within a tenth of a second) and then becom
 own, under an id made of the record itself, so that reading the record again changes nothing. When
 the line turns up after all, the stored message is bound to it instead of a second one being added.
 
-A record and a message are the same when role and text are, and the prompt's id, or else the time.
-Text alone proves nothing: people type "ok" all day. The id alone proves little: a prompt typed
-while the model works comes with the running prompt's id (2.1.332), and a ``!`` command's answer
-with the one before it (2.1.197). Matching is one to one, exact pairs first, so that a looser rule
-never takes what an exact one would have. All of this is pure.
+Which record is about which message is decided in ``matching``. All of this is pure.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import (
-    Callable,
     Collection,
     Hashable,
     Iterable,
@@ -26,11 +20,31 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.memory.transcript import BLANK, clean
+from hypatia_mem.memory.matching import (
+    CLOSE,
+    ROLES,
+    SAME_INSTANT,
+    Known,
+    Redact,
+    Said,
+    Slot,
+    Word,
+    digest,
+    fresh_slot,
+    grouped,
+    known_slot,
+    pair,
+    prompt_id_of,
+    repeats,
+    said,
+    same_words,
+    time_of,
+    word_of,
+)
 from hypatia_mem.model import Message
 
 if TYPE_CHECKING:
@@ -42,52 +56,9 @@ GRACE_NS = 3_000_000_000
 QUEUED_GRACE_NS = 60_000_000_000  # a prompt typed mid-turn gets its line when the turn takes it in
 SETTLE_NS = 1_000_000_000  # after a session's end; its transcript was whole by then every time
 OVERLAP_NS = 1_000_000_000  # hooks that run at the same time, on a machine that is busy
-SAME_INSTANT = timedelta(seconds=2)
-CLOSE = timedelta(seconds=1)
-NEAR = timedelta(seconds=30)
-FAR = timedelta(minutes=10)
-NOTIFICATION = "<task-notification>"
-HOOK = "hook:"
 HOOK_ONLY = "hook-only"
 PARTIAL = "partial"
-IMAGE = "[image]"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  naive UTC, as everywhere in the program
-_ROLES = {"UserPromptSubmit": ("user", "prompt"), "Stop": ("assistant", "last_assistant_message")}
-
-Redact = Callable[[str], str]
-
-
-class Known(Protocol):
-    """What identifies a message that is stored already.
-
-    ``text_digest`` is ``digest`` of the stored text, which is redacted.
-    """
-
-    turn: int
-    role: str
-    uuid: str
-    prompt_id: str
-    response_id: str
-    text_digest: str
-    at: datetime
-    flags: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A hook record that carries somebody's words; ``text`` is redacted."""
-
-    record: Record
-    role: str
-    text: str
-    prompt_id: str
-    at: datetime
-
-    @property
-    def uuid(self) -> str:
-        """Return the id of the message this record makes if no line ever shows it."""
-        data = f"{self.record.at_ns}\x1f{self.role}\x1f{self.text}".encode("utf-8", "replace")
-        return f"{HOOK}{self.prompt_id}:{self.role}:{hashlib.sha256(data).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,44 +89,6 @@ class Plan:
     again_at_ns: int | None = None
 
 
-@dataclass(slots=True, eq=False)
-class _Slot:
-    """A message, stored or about to be, that a record may be about."""
-
-    role: str
-    uuid: str
-    prompt_id: str
-    digest: str
-    at: datetime
-    flags: frozenset[str]
-    turn: int = 0  # 0: about to be stored
-    claimed: bool = False
-
-    @property
-    def shown(self) -> bool:
-        """Tell whether the transcript shows it."""
-        return not self.uuid.startswith(HOOK)
-
-
-@dataclass(slots=True, eq=False)
-class _Word:
-    """What looks for its message: a record's words, or a message only a hook has seen."""
-
-    role: str
-    uuid: str
-    prompt_id: str
-    digest: str
-    at: datetime
-    slash: bool = False  # begins with a slash; for a stored message nobody knows, so True
-    said: Said | None = None  # None: a stored message
-    slot: _Slot | None = None
-    repeat: bool = False
-
-
-_One = TypeVar("_One", _Word, _Slot)
-_Claims: TypeAlias = Mapping[Hashable, Sequence[_Word]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Times:
     """When things happened, by prompt id where that is the key."""
@@ -163,31 +96,6 @@ class _Times:
     prompts: Mapping[str, Sequence[datetime]]
     stops: Mapping[str, Sequence[int]]  # Unix nanoseconds
     turns: Sequence[tuple[datetime, str]]  # prompts shown in a turn of their own, latest first
-
-
-def digest(text: str) -> str:
-    """Return what the store keeps as a message's ``text_digest``."""
-    stored = clean(text.replace("\0", "\u2400"))
-    return hashlib.sha256(stored.encode("utf-8", "replace")).hexdigest()
-
-
-def said(record: Record, redact: Redact | None = None) -> Said | None:
-    """Return the words of a record, None when it carries none that count.
-
-    A finished background task submits its notification as a prompt, and no field says so.
-    """
-    role, key = _ROLES.get(str(record.event.get("hook_event_name")), ("", ""))
-    text = record.event.get(key) if key else None
-    if not role or not isinstance(text, str):
-        return None
-    if role == "user" and not text and record.redacted < 2:
-        text = IMAGE  # the hook sees the text blocks only: none came with the picture
-    if not text.strip() or (role == "user" and text.lstrip().startswith(NOTIFICATION)):
-        return None
-    text = redact(clean(text)) if redact else clean(text)
-    if role == "assistant":
-        text = text.strip(BLANK)
-    return Said(record, role, text, _prompt_id(record), _at(record))
 
 
 def plan(  # noqa: PLR0913  each is one fact, and all but the first go by name
@@ -236,10 +144,10 @@ class _Planner:
         self.grace_ns = grace_ns
         self.records = _arrived(records)
         self.own = {one.uuid: one for one in known}
-        self.slots = [_known_slot(one) for one in known]
+        self.slots = [known_slot(one) for one in known]
         self.names = {slot.uuid: slot for slot in self.slots}
         self.words = [
-            _word(one) for record in self.records if (one := said(record, redact)) is not None
+            word_of(one) for record in self.records if (one := said(record, redact)) is not None
         ]
         self.amend: list[Amendment] = []
         self._times = _Times({}, {}, ())
@@ -258,7 +166,7 @@ class _Planner:
         shown = list(self._of_session(messages, elsewhere))
         fresh = self._bind([one for one in shown if one.uuid not in self.own])
         self._refresh(shown, growing)
-        self.slots += [_fresh_slot(one) for one in fresh]
+        self.slots += [fresh_slot(one) for one in fresh]
         self._match()
         settled_ns = self._settled_ns() if complete else 0
         ended = self._ended(complete=complete)
@@ -297,11 +205,11 @@ class _Planner:
         if not stored or not fresh:
             return list(fresh)
         words = [
-            _Word(one.role, one.uuid, one.prompt_id, one.digest, one.at, slash=True)
+            Word(one.role, one.uuid, one.prompt_id, one.digest, one.at, slash=True)
             for one in stored
         ]
-        places = [_fresh_slot(message) for message in fresh]
-        _pair(words, places, taken=self.words)
+        places = [fresh_slot(message) for message in fresh]
+        pair(words, places, taken=self.words)
         bound: set[str] = set()
         for slot, word in zip(stored, words, strict=True):
             if word.slot is None:
@@ -402,21 +310,21 @@ class _Planner:
 
     def _match(self) -> None:
         """Give each record its message, and tell records that say the same thing again."""
-        earlier: dict[Hashable, list[_Word]] = {}
+        earlier: dict[Hashable, list[Word]] = {}
         for word in self.words:
-            before = earlier.setdefault(_same_words(word), [])
-            word.repeat = any(_repeats(word, other) for other in before)
+            before = earlier.setdefault(same_words(word), [])
+            word.repeat = any(repeats(word, other) for other in before)
             before.append(word)
             slot = self.names.get(word.uuid)
             if slot is not None:  # the same record, read again
                 word.slot = slot
                 slot.claimed = True
-        _pair([word for word in self.words if not word.repeat], self.slots, taken=())
-        stored = _grouped(self.slots, _same_words)
+        pair([word for word in self.words if not word.repeat], self.slots, taken=())
+        stored = grouped(self.slots, same_words)
         for word in self.words:
             if word.slot is None and not word.repeat:
-                others = stored.get(_same_words(word), ())
-                word.repeat = any(_repeats(word, slot) for slot in others)
+                others = stored.get(same_words(word), ())
+                word.repeat = any(repeats(word, slot) for slot in others)
 
     def _alone(
         self, settled_ns: int, held: Sequence[Message], *, final: bool, complete: bool
@@ -455,14 +363,14 @@ class _Planner:
 
     def _when(self) -> _Times:
         prompts: dict[str, list[datetime]] = {}
-        everything: list[_Slot | _Word] = [*self.slots, *self.words]
+        everything: list[Slot | Word] = [*self.slots, *self.words]
         for one in everything:
             if one.role == "user":
                 prompts.setdefault(one.prompt_id, []).append(one.at)
         stops: dict[str, list[int]] = {}
         for record in self.records:
             if record.event.get("hook_event_name") == "Stop":
-                stops.setdefault(_prompt_id(record), []).append(record.at_ns)
+                stops.setdefault(prompt_id_of(record), []).append(record.at_ns)
         turns = [
             (slot.at, slot.prompt_id)
             for slot in self.slots
@@ -470,7 +378,7 @@ class _Planner:
         ]
         return _Times(prompts, stops, sorted(turns, reverse=True))
 
-    def _patience(self, word: _Word) -> int:
+    def _patience(self, word: Word) -> int:
         """Return how many nanoseconds a record may wait for its line, from its own time on."""
         if self._overtaken(word):
             return 0
@@ -479,13 +387,13 @@ class _Planner:
         gaps = [at - _ns(word.at) for at in self._times.stops.get(word.prompt_id, ())]
         return min([QUEUED_GRACE_NS, *(gap + self.grace_ns for gap in gaps if gap > 0)])
 
-    def _is_queued(self, word: _Word) -> bool:
+    def _is_queued(self, word: Word) -> bool:
         """Tell whether the prompt came while the turn of its own id was still running."""
         earlier = (at < word.at for at in self._times.prompts.get(word.prompt_id, ()))
         stopped = (at <= _ns(word.at) for at in self._times.stops.get(word.prompt_id, ()))
         return any(earlier) and not any(stopped)
 
-    def _overtaken(self, word: _Word) -> bool:
+    def _overtaken(self, word: Word) -> bool:
         """Tell whether the transcript shows a later prompt: lines come in order, so none will."""
         later = takewhile(lambda turn: turn[0] > word.at + CLOSE, self._times.turns)
         if all(prompt_id == word.prompt_id for _, prompt_id in later):
@@ -494,12 +402,12 @@ class _Planner:
 
     def _speaks(self, record: Record) -> bool:
         """Tell whether the transcript already shows the message of a record without text."""
-        role = _ROLES[str(record.event.get("hook_event_name"))][0]
+        role = ROLES[str(record.event.get("hook_event_name"))][0]
         return any(
             slot.role == role
             and slot.shown
-            and slot.prompt_id == _prompt_id(record)
-            and abs(slot.at - _at(record)) <= SAME_INSTANT
+            and slot.prompt_id == prompt_id_of(record)
+            and abs(slot.at - time_of(record)) <= SAME_INSTANT
             for slot in self.slots
         )
 
@@ -534,124 +442,6 @@ class _Planner:
         return frozenset(seen | {one.uuid for one in alone})
 
 
-# ---------------------------------------------------------------- matching
-
-
-def _pair(words: Sequence[_Word], slots: Sequence[_Slot], *, taken: Sequence[_Word]) -> None:
-    """Pair words and messages one to one, exact pairs first.
-
-    ``taken`` are other words with a claim of their own on some of the messages.
-    """
-    for rule, key in (
-        (_exact, _same_words),
-        (_displaced, _same_text),
-        (_rewritten, _same_prompt),
-    ):
-        places = _grouped(slots, key)
-        claims = _grouped([one for one in (*words, *taken) if one.prompt_id], _same_words)
-        for word in words:
-            if word.slot is not None:
-                continue
-            fits = [
-                slot
-                for slot in places.get(key(word), ())
-                if not slot.claimed and rule(word, slot, claims)
-            ]
-            if fits:
-                word.slot = min(fits, key=lambda slot: abs(slot.at - word.at))
-                word.slot.claimed = True
-
-
-def _same_words(one: _Word | _Slot) -> Hashable:
-    return one.role, one.prompt_id, one.digest
-
-
-def _same_text(one: _Word | _Slot) -> Hashable:
-    return one.role, one.digest
-
-
-def _same_prompt(one: _Word | _Slot) -> Hashable:
-    return one.role, one.prompt_id
-
-
-def _grouped(ones: Iterable[_One], key: Callable[[_One], Hashable]) -> dict[Hashable, list[_One]]:
-    groups: dict[Hashable, list[_One]] = {}
-    for one in ones:
-        groups.setdefault(key(one), []).append(one)
-    return groups
-
-
-def _exact(word: _Word, slot: _Slot, _claims: _Claims) -> bool:
-    """Same prompt, same text. A prompt's line is never older than its hook."""
-    if not word.prompt_id:
-        return False
-    return word.role == "assistant" or slot.at >= word.at - SAME_INSTANT
-
-
-def _displaced(word: _Word, slot: _Slot, claims: _Claims) -> bool:
-    """Same text and time under another prompt id, which no other record has a claim to."""
-    if not slot.shown or (word.prompt_id and slot.prompt_id == word.prompt_id):
-        return False
-    rivals = claims.get(_same_words(slot), ())
-    if any(rival is not word and rival.slot is None for rival in rivals):
-        return False
-    gap = slot.at - word.at
-    if word.role == "assistant":
-        return -NEAR <= gap <= SAME_INSTANT
-    return -SAME_INSTANT <= gap <= FAR
-
-
-def _rewritten(word: _Word, slot: _Slot, _claims: _Claims) -> bool:
-    """Same prompt, another text: a command's full name, the last of several texts, a wrapping."""
-    if not word.prompt_id or not slot.shown:
-        return False
-    gap = slot.at - word.at
-    if word.role == "assistant":
-        return "blocks" in slot.flags and gap <= SAME_INSTANT
-    if "command" in slot.flags:
-        return word.slash and abs(gap) <= NEAR
-    return "queued" not in slot.flags and abs(gap) <= CLOSE
-
-
-def _repeats(word: _Word, other: _Word | _Slot) -> bool:
-    """Tell a hook delivered twice, and a Stop that a Stop hook sent round again.
-
-    Asked of two that carry the same words of the same prompt.
-    """
-    if abs(other.at - word.at) <= SAME_INSTANT:
-        return True
-    return (
-        word.role == "assistant"
-        and word.said is not None
-        and word.said.record.event.get("stop_hook_active") is True
-    )
-
-
-# ---------------------------------------------------------------- small makers
-
-
-def _word(one: Said) -> _Word:
-    return _Word(
-        one.role,
-        one.uuid,
-        one.prompt_id,
-        digest(one.text),
-        one.at,
-        slash=one.text.lstrip().startswith("/"),
-        said=one,
-    )
-
-
-def _known_slot(one: Known) -> _Slot:
-    return _Slot(
-        one.role, one.uuid, one.prompt_id, one.text_digest, one.at, frozenset(one.flags), one.turn
-    )
-
-
-def _fresh_slot(one: Message) -> _Slot:
-    return _Slot(one.role, one.uuid, one.prompt_id, digest(one.text), one.at, frozenset(one.flags))
-
-
 def _message(one: Said, session_id: str) -> Message:
     return Message(
         session_id=session_id,
@@ -664,7 +454,7 @@ def _message(one: Said, session_id: str) -> Message:
     )
 
 
-def _bound(slot: _Slot, message: Message) -> Amendment:
+def _bound(slot: Slot, message: Message) -> Amendment:
     return Amendment(
         slot.turn,
         {
@@ -715,16 +505,7 @@ def _arrived(records: Iterable[Record]) -> list[Record]:
 
 def _is_mute(record: Record) -> bool:
     """Tell whether a record's words had to be left out of the spool."""
-    return record.redacted >= 2 and record.event.get("hook_event_name") in _ROLES
-
-
-def _prompt_id(record: Record) -> str:
-    value = record.event.get("prompt_id")
-    return value if isinstance(value, str) else ""
-
-
-def _at(record: Record) -> datetime:
-    return datetime.fromtimestamp(record.at_ns / 1e9, UTC).replace(tzinfo=None)
+    return record.redacted >= 2 and record.event.get("hook_event_name") in ROLES
 
 
 def _ns(at: Message | datetime) -> int:
