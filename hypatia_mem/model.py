@@ -48,6 +48,7 @@ class Channel(StrEnum):
     CLI_PERSON = "cli-person"  # a terminal with a person at it
     CLI_AGENT = "cli-agent"  # run by an agent (CLAUDECODE set, or no terminal)
     WORKER = "worker"  # the worker's own upkeep
+    IMPORT = "import"  # taken from an export; never a person, whoever runs it
 
 
 PERSON_CHANNELS = frozenset({Channel.HOOK_PROMPT, Channel.CLI_PERSON})

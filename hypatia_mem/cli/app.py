@@ -73,6 +73,8 @@ COMMANDS: dict[str, Row] = {
     "connect": Row(_ROOM + "shelves", "connect", "Register a folder as a shelf."),
     "disconnect": Row(_ROOM + "shelves", "disconnect", "Take a shelf off the list; it stays."),
     "list": Row(_ROOM + "shelves", "list_", "List the registered shelves."),
+    "export": Row(_ROOM + "shelves", "export", "Write what a shelf holds into a folder."),
+    "import": Row(_ROOM + "shelves", "import_", "Take an export into an empty shelf."),
     "graph": Row(
         _ROOM + "network", "graph", "Neighbours, paths, communities; check, export, merge."
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,9 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AsJson
-from hypatia_mem.cli.output import emit
+from hypatia_mem.cli.output import emit, warn
 
-__all__ = ["connect", "disconnect", "list_"]
+__all__ = ["connect", "disconnect", "export", "import_", "list_"]
 
 
 def connect(
@@ -77,3 +78,88 @@ def list_(as_json: AsJson = False) -> None:
         for one in known
     ]
     emit(machine, "\n".join(lines) or "No shelves registered.", as_json)
+
+
+def export(
+    name: Annotated[
+        str, typer.Argument(help='The shelf; "default" is this memory.', show_default=False)
+    ],
+    dest: Annotated[str, typer.Argument(help="A new or empty folder.", show_default=False)],
+    share: Annotated[
+        bool,
+        typer.Option("--share", help="Leave out what keeps forgotten things away, and its key."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write what a shelf holds now into a folder: plain JSON lines, kept files, checksums.
+
+    Earlier versions and the ledger stay behind, and turns that wait in the spool are not yet in
+    it. Forgotten things are there only as keyed digests, with the key, so that they stay
+    forgotten where the export is imported; keep it as private as the memory, or use --share.
+
+    \b
+    Example:
+      hypatia-mem export default ~/backups/memory-2026-05
+    """
+    from hypatia_mem.memory import exporting, shelves
+
+    home = shelves.shelf_home(context.own_home(), name)
+    folder = Path(values.checked(dest, "the folder"))
+    done = exporting.export_shelf(home, folder, shelf=name, forgotten=not share)
+    for lost in done.missing:
+        warn(f"An entry names archive://{lost}, and there is no such file.")
+    machine = {
+        "shelf": name,
+        "path": str(done.folder),
+        "rows": dict(done.counts),
+        "files": done.files,
+        "missing": list(done.missing),
+    }
+    text = f"Exported shelf '{name}' to {done.folder}\n  {_counted(done.counts, done.files)}"
+    emit(machine, text, as_json)
+
+
+def import_(
+    source: Annotated[str, typer.Argument(help="The folder of an export.", show_default=False)],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Verify everything and store nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take an export into an empty shelf, after every file in it was verified.
+
+    What was forgotten, there or here, is not taken in. An import that was interrupted goes on
+    where it stopped when it is started again.
+
+    \b
+    Example:
+      hypatia-mem connect ~/memories/old -n old
+      hypatia-mem import ~/backups/memory-2026-05 -s old
+    """
+    from hypatia_mem.memory import importing
+
+    folder = Path(values.checked(source, "the folder"))
+    done = importing.import_shelf(
+        context.home(), folder, author=context.author(), now=context.now(), dry_run=dry_run
+    )
+    machine = {
+        "shelf": context.shelf(),
+        "rows": dict(done.counts),
+        "files": done.files,
+        "refused": done.refused,
+        "dry_run": dry_run,
+    }
+    verb = "Would import" if dry_run else "Imported"
+    lines = [
+        f"{verb} {folder} into shelf '{context.shelf()}'",
+        f"  {_counted(done.counts, done.files)}",
+    ]
+    if done.refused:
+        lines.append(f"  {done.refused} left out: forgotten before")
+    emit(machine, "\n".join(lines), as_json)
+
+
+def _counted(counts: Mapping[str, int], files: int) -> str:
+    words = (("entry", "entries"), ("statement", "statements"), ("session", "sessions"))
+    parts = [f"{counts.get(table, 0)} {word}" for table, word in words]
+    return ", ".join([*parts, f"{files} files"])

@@ -38,6 +38,7 @@ __all__ = [
     "copy_out",
     "file_names",
     "path_of",
+    "private_folder",
     "store_file",
     "sweep",
 ]
@@ -151,6 +152,13 @@ def file_names(home: Path) -> list[str]:
             if not one.startswith(".") and not path.is_symlink():
                 found.append(path.relative_to(folder).as_posix())
     return sorted(found)
+
+
+def private_folder(folder: Path) -> None:
+    """Make a folder and those above it that are missing, each closed to others."""
+    if not folder.is_dir():
+        private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def sweep(home: Path, store: Store) -> list[str]:
@@ -279,7 +287,7 @@ def _refuse_own(home: Path, file: Path) -> None:
 
 def _put(temporary: Path, target: Path, digest: str) -> None:
     """Give the copy its name; a file of that name that an earlier state still needs is kept."""
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(target.parent)
     try:
         os.link(temporary, target)
     except FileExistsError:

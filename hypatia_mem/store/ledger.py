@@ -19,9 +19,19 @@ from typing import Any
 
 from hypatia_mem.errors import StoreError
 
-__all__ = ["GENESIS", "Key", "chain_hash", "load_key", "verify_rows"]
+__all__ = [
+    "GENESIS",
+    "KEY_BYTES",
+    "Key",
+    "adopt_key",
+    "chain_hash",
+    "key_of",
+    "load_key",
+    "verify_rows",
+]
 
 GENESIS = "0" * 64
+KEY_BYTES = 32
 _FIELDS = (
     "seq", "at", "op_id", "actor", "channel", "verb", "target", "before_digest", "after_digest",
     "reason",
@@ -54,12 +64,28 @@ def load_key(home: Path) -> Key:
         secret = _make_key(path)
     except OSError as error:
         raise StoreError(f"the memory's key cannot be read: {path} ({error.strerror})") from error
-    if len(secret) < 32:
+    if len(secret) < KEY_BYTES:
         raise StoreError(
             f"the memory's key is damaged: {path}",
             hint="Put the file back from a backup; without it, what was forgotten is not known.",
         )
+    return key_of(secret)
+
+
+def key_of(secret: bytes) -> Key:
+    """Return the key that a secret makes."""
     return Key(hashlib.sha256(b"id" + secret).hexdigest()[:12], secret)
+
+
+def adopt_key(home: Path, secret: bytes) -> None:
+    """Let a memory that has written nothing yet go on under another's key. Raises OSError.
+
+    Only so do the digests of what was forgotten there mean anything here.
+    """
+    path = home / "key"
+    temporary = path.with_name(f".key-{os.getpid()}")
+    _write_secret(temporary, secret)
+    temporary.replace(path)
 
 
 def chain_hash(previous: str, row: dict[str, Any]) -> str:
@@ -85,14 +111,9 @@ def verify_rows(rows: Iterable[dict[str, Any]]) -> int | None:
 
 
 def _make_key(path: Path) -> bytes:
-    secret = os.urandom(32)
+    secret = os.urandom(KEY_BYTES)
     temporary = path.with_name(f".key-{os.getpid()}")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(fd, secret)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    _write_secret(temporary, secret)
     try:
         os.link(temporary, path)  # fails if another process was first: its key is the key
     except FileExistsError:
@@ -103,3 +124,12 @@ def _make_key(path: Path) -> bytes:
     finally:
         temporary.unlink(missing_ok=True)
     return secret
+
+
+def _write_secret(path: Path, secret: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(fd, secret)
+        os.fsync(fd)
+    finally:
+        os.close(fd)

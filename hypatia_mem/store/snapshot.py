@@ -26,7 +26,7 @@ from hypatia_mem.store.lease import lease
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Snapshot", "make_snapshot", "newest_verified", "restore", "snapshots"]
+__all__ = ["Snapshot", "copy_store", "make_snapshot", "newest_verified", "restore", "snapshots"]
 
 KEEP = 3
 
@@ -56,7 +56,7 @@ def make_snapshot(home: Path, *, deadline: float = 10.0) -> Snapshot:
     raw = folder / f"{temporary.name}.raw"
     umask = os.umask(0o077)
     try:
-        _copy_file(home, raw, deadline)
+        copy_store(home, raw, deadline)
         snapshot = _packed(home, raw, temporary, final, made)
         _sync(temporary)
         temporary.replace(final)
@@ -71,7 +71,7 @@ def make_snapshot(home: Path, *, deadline: float = 10.0) -> Snapshot:
     return snapshot
 
 
-def _copy_file(home: Path, target: Path, deadline: float) -> None:
+def copy_store(home: Path, target: Path, deadline: float = 10.0) -> None:
     """Copy the store's file; readers are not disturbed, a writer waits as long as the copy takes.
 
     Never called by a process that has the store attached: closing the file would drop its lock.

@@ -1,0 +1,220 @@
+"""``import``: an export into an empty shelf, verified first, by batches, past the tombstones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from hypatia_mem.errors import Conflict, HypatiaError, Refused
+from hypatia_mem.memory import archive
+from hypatia_mem.memory.transfer import CHUNK, KEY, Manifest, copy_file, opened, read_manifest
+from hypatia_mem.model import Author, Channel
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.transfer import Column
+
+__all__ = ["Imported", "import_shelf"]
+
+_MAX_LINE = 256 * 1024 * 1024
+_BATCH_ROWS = 1000
+_BATCH_BYTES = 4 * 1024 * 1024
+_PLACE = "import"  # the store's own note of how far an import has come
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What came in, by table; ``refused`` rows say what was forgotten before."""
+
+    counts: Mapping[str, int]
+    files: int
+    refused: int = 0
+    dry_run: bool = False
+
+
+def import_shelf(
+    home: Path, source: Path, *, author: Author, now: datetime, dry_run: bool = False
+) -> Imported:
+    """Take an export into an empty shelf; ``dry_run`` verifies everything and stores nothing.
+
+    Tombstones win, the export's and the shelf's own: what they stand for is refused. An import that
+    was cut short goes on when the same one is started again. Raises NotFound when there is no
+    export, Refused when a file is not what the manifest says, Conflict when the shelf is not empty
+    or holds tombstones under another key, StoreTooNew.
+    """
+    from hypatia_mem.memory import curate
+    from hypatia_mem.store.connection import open_store
+    from hypatia_mem.store.search import SearchIndex
+
+    manifest = read_manifest(source)
+    with open_store(home, write=not dry_run) as store:
+        _verify(store, manifest)
+        place = _check_shelf(store, manifest)
+        if dry_run:
+            counts = {
+                table: manifest.files[f"{table}.jsonl"].rows or 0 for table in manifest.tables
+            }
+            return Imported(counts, len(manifest.archived), dry_run=True)
+        if _adopt_key(store, manifest):
+            SearchIndex(home).clear()  # its document ids were made with the key before
+        author = replace(author, channel=Channel.IMPORT)
+        counts, refused = _take_in(store, manifest, place, author, now)
+        for name in manifest.archived:
+            _take_file(home, manifest.folder / archive.FOLDER / name, name)
+        with store.transaction(author, now=now) as txn:
+            txn.set_meta(_PLACE, "")
+    curate.refresh(home)
+    return Imported(counts, len(manifest.archived), refused)
+
+
+def _verify(store: Store, manifest: Manifest) -> None:
+    """Hold every file to the manifest, and every row to its table. Raises Refused."""
+    from hypatia_mem.store import transfer
+
+    for name, said in manifest.files.items():
+        made = hashlib.sha256()
+        size = count = 0
+        table = name.removesuffix(".jsonl") if said.rows is not None else ""
+        columns = transfer.columns_of(store, table) if table else []
+        with opened(manifest.folder, name) as reader:
+            for chunk in reader if table else _chunks(reader):
+                made.update(chunk)
+                size += len(chunk)
+                if table:
+                    count += 1
+                    _parsed(table, columns, chunk, name, count)
+        if (size, made.hexdigest()) != (said.size, said.digest) or (table and count != said.rows):
+            raise Refused(
+                f"{name} was changed after the export was made",
+                hint="Nothing was imported. Take another copy of the export.",
+            )
+
+
+def _chunks(reader: BinaryIO) -> Iterator[bytes]:
+    while chunk := reader.read(CHUNK):
+        yield chunk
+
+
+def _parsed(
+    table: str, columns: Sequence[Column], line: bytes, name: str, number: int
+) -> dict[str, Any]:
+    from hypatia_mem.store import transfer
+
+    try:
+        if len(line) > _MAX_LINE:
+            raise ValueError
+        return transfer.checked_row(table, columns, json.loads(line))
+    except (ValueError, RecursionError):
+        raise Refused(f"{name}, line {number}: not JSON") from None
+    except HypatiaError as error:
+        raise Refused(f"{name}, line {number}: {error.message}") from None
+
+
+def _check_shelf(store: Store, manifest: Manifest) -> tuple[str, int]:
+    """Return the table and line to go on from. Raises Conflict when the shelf is not empty."""
+    from hypatia_mem.store import ledger, transfer
+
+    begun = store.meta(_PLACE)
+    if begun:
+        digest, table, line = begun.split(" ")
+        if digest == manifest.digest:
+            return table, int(line)
+        raise Conflict(
+            "the import of another export was begun here and is not complete",
+            hint="Start that one again, or import this one into a new shelf.",
+        )
+    if not transfer.is_empty(store):
+        raise Conflict(
+            "an import goes into an empty shelf, and this one holds entries, sessions or messages",
+            hint="Make one: hypatia-mem connect FOLDER -n NAME, then: import SOURCE -s NAME",
+        )
+    used = bool(_key_of(manifest)) and not transfer.is_new(store)
+    if used and ledger.load_key(store.home).id != manifest.key_id:
+        raise Conflict(
+            "what was forgotten there and what was forgotten here have different keys",
+            hint="Import into a new shelf: hypatia-mem connect FOLDER -n NAME",
+        )
+    return "", 0
+
+
+def _adopt_key(store: Store, manifest: Manifest) -> bool:
+    from hypatia_mem.store import ledger, transfer
+
+    secret = _key_of(manifest)
+    if not secret or not transfer.is_new(store):
+        return False
+    ledger.adopt_key(store.home, secret)
+    return True
+
+
+def _take_in(
+    store: Store, manifest: Manifest, place: tuple[str, int], author: Author, now: datetime
+) -> tuple[dict[str, int], int]:
+    """Store the rows of all tables from a place on; return how many by table, and refused ones."""
+    from hypatia_mem.store import transfer
+
+    counts: dict[str, int] = {}
+    refused = 0
+    done = manifest.tables.index(place[0]) if place[0] else 0
+    for table in manifest.tables[done:]:
+        first = place[1] if table == place[0] else 0
+        counts[table] = first
+        columns = transfer.columns_of(store, table)
+        for last, batch in _batches(manifest.folder, table, columns, first):
+            with store.transaction(author, now=now) as txn:
+                incoming = transfer.Incoming(txn)
+                counts[table] += incoming.put(table, batch)
+                txn.set_meta(_PLACE, f"{manifest.digest} {table} {last}")
+            refused += incoming.refused
+    return counts, refused
+
+
+def _batches(
+    folder: Path, table: str, columns: Sequence[Column], first: int
+) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Yield (number of the last line, rows) of a table after line ``first``, some at a time."""
+    name = f"{table}.jsonl"
+    batch: list[dict[str, Any]] = []
+    size = number = 0
+    with opened(folder, name) as reader:
+        for number, line in enumerate(reader, start=1):
+            if number <= first:
+                continue
+            batch.append(_parsed(table, columns, line, name, number))
+            size += len(line)
+            if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+                yield number, batch
+                batch, size = [], 0
+    if batch:
+        yield number, batch
+
+
+def _take_file(home: Path, source: Path, name: str) -> None:
+    """Copy a kept file in; one that is there already (an import goes on) stays."""
+    target = archive.path_of(home, name)
+    if target.is_file():
+        return
+    temporary = target.with_name(f".new-{os.getpid()}")
+    try:
+        copy_file(source, temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _key_of(manifest: Manifest) -> bytes:
+    """Return the secret that came with an export, empty when none did. Raises Refused."""
+    from hypatia_mem.store import ledger
+
+    if KEY not in manifest.files:
+        return b""
+    secret = (manifest.folder / KEY).read_bytes()[: ledger.KEY_BYTES + 1]
+    if len(secret) != ledger.KEY_BYTES or ledger.key_of(secret).id != manifest.key_id:
+        raise Refused("the key in the export is not the one its manifest names")
+    return secret
