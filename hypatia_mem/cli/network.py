@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from hypatia_mem.cli import context, values
+from hypatia_mem.cli import context, network_upkeep, values
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AsJson, Limit
 from hypatia_mem.cli.output import columns, print_json, say, warn
-from hypatia_mem.cli.selecting import AROUND, PART, found_by, selecting
+from hypatia_mem.cli.selecting import AROUND, PART, found_by, selecting, taken
 from hypatia_mem.errors import UsageError
 from hypatia_mem.memory.graph import Selection
 
 if TYPE_CHECKING:
-    from hypatia_mem.memory.graph import Found, Subgraph
+    from hypatia_mem.memory.graph import Found
     from hypatia_mem.memory.graph_walk import Path as Way
     from hypatia_mem.memory.graph_walk import Paths
     from hypatia_mem.store.edges import Direction, Edge, Node
@@ -59,20 +59,6 @@ def _way(direction: str) -> Direction:
             return direction
         case _:
             raise UsageError(f"--direction is out, in or both, not {direction[:40]!a}")
-
-
-def _taken(selection: Selection, *, alone: bool = False) -> Subgraph:
-    from hypatia_mem.memory import graph as parts
-    from hypatia_mem.store.connection import open_store
-
-    with open_store(context.home(), write=False) as store:
-        found = parts.select(store, selection, alone=alone)
-    if found.unseen:
-        warn(
-            f"{found.unseen} of the names found cannot be seen from these scopes "
-            "(--all-projects looks everywhere)."
-        )
-    return found
 
 
 # --- neighbours and paths -------------------------------------------------------------------------
@@ -226,7 +212,7 @@ def communities(
     """
     from hypatia_mem.memory import graph_rank
 
-    found = graph_rank.communities(_taken(selection))
+    found = graph_rank.communities(taken(selection))
     if as_json:
         print_json(
             {
@@ -266,7 +252,7 @@ def central(limit: Limit = 20, as_json: AsJson = False, *, selection: Selection)
     """
     from hypatia_mem.memory import graph_rank
 
-    found = graph_rank.central(_taken(selection))
+    found = graph_rank.central(taken(selection))
     if as_json:
         print_json(
             [
@@ -316,7 +302,7 @@ def around(
             "say what to look around: either an expression or --search TEXT",
             hint="Around a name: hypatia-mem graph neighbors NAME",
         )
-    found = _taken(found_by(selection, expression, None) if expression is not None else selection)
+    found = taken(found_by(selection, expression, None) if expression is not None else selection)
     if as_json:
         from hypatia_mem.memory.graph_export import as_data
 
@@ -329,6 +315,11 @@ def around(
     say(f"{len(found.seeds)} found; with what is around: {size}")
     for edge in found.edges:
         say(f"  {_sentence(edge)}")
+
+
+graph.command("check", cls=Leaf)(network_upkeep.check)
+graph.command("export", cls=Leaf)(network_upkeep.export)
+graph.command("merge", cls=Leaf)(network_upkeep.merge)
 
 
 # --- texts ----------------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, Scopes
-from hypatia_mem.memory.graph import MAX_NODES, Selection
+from hypatia_mem.cli.output import warn
+from hypatia_mem.memory.graph import MAX_NODES, Selection, Subgraph
 
-__all__ = ["AROUND", "PART", "found_by", "selecting"]
+__all__ = ["AROUND", "PART", "found_by", "selecting", "taken"]
 
 _SEARCH_HITS = 20
 
@@ -148,3 +149,18 @@ def _hits(selection: Selection, text: str) -> list[str]:
     for hit in hits:
         names += ends.get(hit.name, ()) if hit.catalog == "statement" else (hit.name,)
     return names
+
+
+def taken(selection: Selection, *, alone: bool = False) -> Subgraph:
+    """Return the part of the graph that is meant; says what a query found but these scopes hide."""
+    from hypatia_mem.memory import graph as parts
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(context.home(), write=False) as store:
+        found = parts.select(store, selection, alone=alone)
+    if found.unseen:
+        warn(
+            f"{found.unseen} of the names found cannot be seen from these scopes "
+            "(--all-projects looks everywhere)."
+        )
+    return found

@@ -33,7 +33,8 @@ __all__ = [
     "names_near",
     "nodes_of",
     "predicates",
-    "withheld",
+    "rows_at",
+    "rows_touching",
 ]
 
 Direction: TypeAlias = Literal["out", "in", "both"]
@@ -294,6 +295,21 @@ def names_near(store: Store, name: str, scopes: Sequence[str] | None, limit: int
     return [str(row[0]) for row in rows]
 
 
+def rows_touching(store: Store, name: str) -> list[dict[str, Any]]:
+    """Return the whole row of every statement with ``name`` at an end, withheld ones too."""
+    return store.run(
+        "SELECT * FROM statement WHERE subject = $1 OR object = $1 ORDER BY created_at, triple",
+        [name],
+    )
+
+
+def rows_at(store: Store, triples: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the whole row of each of these statements that exists, withheld ones too."""
+    return store.run(
+        "SELECT * FROM statement WHERE triple IN (SELECT unnest(?::VARCHAR[]))", [list(triples)]
+    )
+
+
 def predicates(store: Store, scopes: Sequence[str] | None) -> dict[str, int]:
     """Return every predicate of these scopes with its number of statements."""
     rows = store.execute(
@@ -305,15 +321,6 @@ def predicates(store: Store, scopes: Sequence[str] | None) -> dict[str, int]:
         [_list(scopes)],
     ).fetchall()
     return {str(name): int(number) for name, number in rows}
-
-
-def withheld(store: Store, names: Iterable[str]) -> set[str]:
-    """Return those of ``names`` whose entries are withheld from reads."""
-    rows = store.execute(
-        "SELECT name FROM withheld_entry WHERE name IN (SELECT unnest($1::VARCHAR[]))",
-        [list(names)],
-    ).fetchall()
-    return {str(row[0]) for row in rows}
 
 
 # ----------------------------------------------------------------------------------------------

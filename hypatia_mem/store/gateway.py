@@ -7,16 +7,17 @@ too. Messages go in by the thousand with one statement a table: a row at a time 
 times as much.
 
 Its parts: ``writing`` (ledger rows, how rows go in), ``tombstones``, ``versions``, ``entries``,
-``messages``, ``upkeep``.
+``messages``, ``merging``, ``upkeep``.
 """
 
 from __future__ import annotations
 
+from hypatia_mem.store.merging import MergeWrites
 from hypatia_mem.store.messages import MessageWrites
 from hypatia_mem.store.upkeep import UpkeepWrites
 
 __all__ = ["Transaction"]
 
 
-class Transaction(MessageWrites, UpkeepWrites):
+class Transaction(MergeWrites, MessageWrites, UpkeepWrites):
     """An open change. Made by ``Store.transaction`` only."""
