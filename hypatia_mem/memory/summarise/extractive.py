@@ -60,7 +60,8 @@ class Extractive:
                 unit.text,
                 (Span(request.items[unit.item].name, unit.start, unit.end),),
                 unit.speaker,
-                request.items[unit.item].session_id,
+                unit.session_id,
+                unit.inferred,
             )
             for unit in chosen
         )

@@ -41,8 +41,9 @@ _TOKEN = re.compile("|".join((_URL, _COMMAND, _PATH, _IDENTIFIER, _NUMBER)))
 _HINT = re.compile(r"[\d_/\\`$]|[a-z][A-Z]|[A-Z]{2}|\w\.\w|\(\)|(?<!\w)-\w")
 _DECISION = re.compile(
     r"\b(?:decid\w+|decision|we(?:'ll| will) (?:use|go|keep|drop|switch)"
-    r"|let'?s (?:use|go|keep|drop)|going with|go with|agreed|from now on|settled on|chose|instead of"
-    r"|switch(?:ed)? to|root cause|entschieden|entscheid\w+|wir nehmen|ab jetzt|décid\w+|on garde|désormais|decidi\w+"
+    r"|let'?s (?:use|go|keep|drop)|going with|go with|agreed|from now on|settled on|chose"
+    r"|instead of|switch(?:ed)? to|root cause|entschieden|entscheid\w+|wir nehmen|ab jetzt"
+    r"|décid\w+|on garde|désormais|decidi\w+"
     r"|a partir de ahora|usaremos)\b|决定|改用|采用|從現在起|从现在起|根因"
     r"|決定|決めた|にする|ことにし",
     re.IGNORECASE,

@@ -17,12 +17,10 @@ from datetime import datetime
 
 from hypatia_mem.memory.summarise import facts, words
 from hypatia_mem.memory.summarise.protocol import Item, Sentence, Span
-from hypatia_mem.memory.summarise.units import Unit, units_of
+from hypatia_mem.memory.summarise.units import ALSO, INFERRED, SESSION, Unit, units_of
 
-__all__ = ["ALSO", "INFERRED", "Link", "link_data", "lines_of", "parse_link", "render", "tie"]
+__all__ = ["Link", "lines_of", "link_data", "parse_link", "render", "tie"]
 
-INFERRED = " [inferred]"
-ALSO = "Also: "
 _SHARE = 0.6  # of a sentence's terms, by weight, that its sources must have
 _SOURCES = 3  # units that may together carry one sentence
 _LINE = re.compile(r"^- (.*)$", re.MULTILINE)
@@ -70,7 +68,7 @@ def render(sentences: Sequence[Sentence], items: Sequence[Item]) -> str:
                 else [_heading(session, days.get(session))]
             )
         who = f"{one.speaker}: " if one.speaker else ""
-        mark = "" if one.spans else INFERRED
+        mark = INFERRED if one.inferred or not one.spans else ""
         lines.append(f"- {who}{' '.join(one.text.split())}{mark}")
     return "\n".join(lines)
 
@@ -117,7 +115,7 @@ def parse_link(data: str) -> Link | None:
 
 
 def _heading(session: str, at: datetime | None) -> str:
-    return f"## Session {session}" + (f", {at:%Y-%m-%d}" if at else "")
+    return f"{SESSION}{session}" + (f", {at:%Y-%m-%d}" if at else "")
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -178,8 +176,13 @@ class _Index:
             Span(items[unit.item].name, unit.start, unit.end)
             for unit in (self.units[n] for n in sorted(chosen))
         )
-        sessions = {items[self.units[n].item].session_id for n in chosen}
-        return replace(bare, spans=spans, session_id=sessions.pop() if len(sessions) == 1 else "")
+        sessions = {self.units[n].session_id for n in chosen}
+        return replace(
+            bare,
+            spans=spans,
+            session_id=sessions.pop() if len(sessions) == 1 else "",
+            inferred=any(self.units[n].inferred for n in chosen),
+        )
 
     def _invented(self, tokens: set[str], chosen: Sequence[int]) -> bool:
         """Tell whether a name or a number is nowhere in the units a sentence is tied to."""

@@ -14,7 +14,7 @@ from hypatia_mem.memory.summarise import facts, words
 from hypatia_mem.memory.summarise.protocol import Item
 from hypatia_mem.memory.summarise.units import Unit, units_of
 
-__all__ = ["ClassLoss", "Loss", "missing", "measure"]
+__all__ = ["ClassLoss", "Loss", "measure", "missing"]
 
 _SAID_AGAIN = 0.6
 

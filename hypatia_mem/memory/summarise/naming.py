@@ -13,11 +13,12 @@ __all__ = ["slug_of", "suggest", "unique"]
 _WORDS = 4
 _MOST = 60  # characters
 # Names that say nothing; a slug made of these alone is none.
-_GENERIC = frozenset(
+_EMPTY = (
     "summary untitled session message messages conversation discussion talk chat notes note misc "
     "general various topic topics update updates user assistant text content the and of level "
-    "batch memory new".split()
+    "batch memory new"
 )
+_GENERIC = frozenset(_EMPTY.split())
 _SLUG = re.compile(r"[^\w]+", re.UNICODE)
 
 

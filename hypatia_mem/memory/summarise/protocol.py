@@ -99,12 +99,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence of a summary; without spans it is the summariser's own and marked inferred."""
+    """One sentence of a summary.
+
+    Without spans it is the summariser's own, and marked as inferred; so is one that stands on a
+    sentence which was (``inferred``).
+    """
 
     text: str
     spans: tuple[Span, ...] = ()
     speaker: str = ""
     session_id: str = ""
+    inferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

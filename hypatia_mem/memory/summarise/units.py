@@ -12,9 +12,13 @@ from dataclasses import dataclass
 
 from hypatia_mem.memory.summarise.protocol import Item
 
-__all__ = ["MAX_CHARS", "Unit", "units_of"]
+__all__ = ["ALSO", "INFERRED", "MAX_CHARS", "SESSION", "Unit", "units_of"]
 
 MAX_CHARS = 190
+# The form of a stored summary, which is what the level above reads.
+INFERRED = " [inferred]"
+ALSO = "Also: "
+SESSION = "## Session "
 _LINE = re.compile(r"[^\n]+")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _MARKER = re.compile(r"\s*(?:[-*+•]\s+|\d{1,3}[.)]\s+|#{1,6}\s+|>\s*|\|\s*)*")
@@ -34,44 +38,71 @@ class Unit:
     end: int
     text: str
     speaker: str
+    session_id: str = ""
     code: bool = False
+    inferred: bool = False
 
 
 def units_of(number: int, item: Item) -> Iterator[Unit]:
-    """Yield the units of the item with this number in its batch, in order."""
+    """Yield the units of the item with this number in its batch, in order.
+
+    Of a summary (an item without a speaker) its headings tell the sessions, and its list of names
+    is no sentence.
+    """
+    place = _Place(number, item)
     code = False
     for line in _LINE.finditer(item.text):
         if _FENCE.match(line.group()):
             code = not code
             continue
         start, end = line.span()
+        if not item.speaker and place.heading(line.group()):
+            continue
         if not code:
             marker = _MARKER.match(item.text, start, end)
             start = marker.end() if marker else start
         if _RULER.match(item.text, start, end):
             continue
+        inferred = not item.speaker and item.text.endswith(INFERRED, start, end)
+        if inferred:
+            end -= len(INFERRED)
+        elif not item.speaker and item.text.startswith(ALSO, start):
+            continue
+        speaker = item.speaker
+        if not speaker and (said := _SAID.match(item.text, start, end)):
+            speaker, start = said.group(1), said.end()
         pieces = [(start, end)] if code else _sentences(item.text, start, end)
         for left, right in pieces:
-            yield from _unit(number, item, left, right, code)
+            for one, other in _cut(item.text, left, right):
+                text = " ".join(item.text[one:other].split())
+                yield Unit(number, one, other, text, speaker, place.session_id, code, inferred)
 
 
-def _unit(number: int, item: Item, start: int, end: int, code: bool) -> Iterator[Unit]:
-    text = item.text
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    speaker = item.speaker
-    if not speaker and (said := _SAID.match(text, start, end)):
-        speaker, start = said.group(1), said.end()
-    while end - start > MAX_CHARS:
-        middle = _break(text, start)
-        yield Unit(number, start, middle, " ".join(text[start:middle].split()), speaker, code)
-        start = middle
+class _Place:
+    """Which session the lines of an item belong to, as its headings say."""
+
+    def __init__(self, number: int, item: Item) -> None:
+        self.number = number
+        self.session_id = item.session_id
+
+    def heading(self, line: str) -> bool:
+        if line.startswith(SESSION):
+            self.session_id = line.removeprefix(SESSION).partition(",")[0].strip()
+        return line.startswith("#")
+
+
+def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield a stretch without the blanks around it, in pieces that are not too long."""
+    while True:
         while start < end and text[start].isspace():
             start += 1
-    if end > start:
-        yield Unit(number, start, end, " ".join(text[start:end].split()), speaker, code)
+        while end > start and text[end - 1].isspace():
+            end -= 1
+        if end <= start:
+            return
+        middle = _break(text, start) if end - start > MAX_CHARS else end
+        yield start, middle
+        start = middle
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
