@@ -113,7 +113,8 @@ def refresh(home: Path) -> None:
     from hypatia_mem.memory import archive
     from hypatia_mem.memory.compose import render_briefs
     from hypatia_mem.store.connection import open_store
-    from hypatia_mem.store.search import SearchIndex, sync_index
+    from hypatia_mem.store.indexing import sync_index
+    from hypatia_mem.store.search import SearchIndex
 
     try:
         with open_store(home, write=False) as store:

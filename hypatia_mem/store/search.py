@@ -1,68 +1,44 @@
 """The search index: derived from the store, readable by anyone without DuckDB and without a lease.
 
 A tantivy index (BM25). It carries the ledger sequence it is built to (``index/seq``) and follows
-from there. What is withdrawn leaves it before the store commits the withdrawal.
+from there (``indexing``). What is withdrawn leaves it before the store commits the withdrawal.
 
-Text is cut into terms here, the same way for documents and queries: accents folded, case folded,
-every CJK character a term of its own (a run of them is searched as a phrase, a long one by its
-pairs too, for nothing shows where its words end), and everything a programmer types both whole and
-in parts: ``foo_bar.baz()`` is found as typed, and by ``bar``; ``fetchUserName`` by ``user``;
-``C++`` and ``--flag`` as they are. Words are stemmed (English). A query asks for any of its words,
-without those that are everywhere, and never fails over its text.
+Texts are cut into terms by ``terms``, documents and queries alike; words are stemmed (English). A
+query asks for any of its words, without those that are everywhere, and never fails over its text.
+Its filters apply before anything is ranked or cut off. Hits have a total order: the score, then
+the newest, then the place in the session; so pages neither repeat a hit nor leave one out.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
-import re
 import shutil
 import time
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypatia_mem.errors import IndexUnavailable
 from hypatia_mem.store.ledger import load_key
+from hypatia_mem.store.terms import STOP, Exact, character_runs, is_character, terms
 
-if TYPE_CHECKING:
-    from hypatia_mem.store.connection import Store
+__all__ = ["Document", "Filters", "Hit", "IndexBusy", "SearchIndex"]
 
-__all__ = ["Document", "Hit", "IndexBusy", "SearchIndex", "sync_index", "terms"]
-
-FORMAT = "3"  # of terms and fields: another number means the index is built anew
+FORMAT = "4"  # of terms and fields: another number means the index is built anew
 HEAP_BYTES = 15_000_000
 MAX_TERMS = 64  # of a query; what stands behind the first 64 words does not change an answer
-MAX_TERM = 128
+MAX_QUERY = 20_000  # characters
 LONG_RUN = 4  # CJK characters: from here on a run may be several words, asked for in pairs too
+PREFIX = 3  # characters of the last word, from which on it is completed
+COMPLETIONS = 30
+TIES = 2_000  # hits of one score that are put in order; more stay in the engine's own
 SNIPPET_CHARS = 600
-BATCH = 5_000
 _LOCK_WAIT_SECONDS = 5.0
-
-_CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_PIECE = re.compile(rf"[{_CJK}]|[^\s{_CJK}]+")
-# Triples that only say what an entry is: whoever searches finds the entry itself.
-_JOINTS = {("is_a", kind) for kind in ("rule", "taboo", "memory", "work-unit")}
-_ACCENTS = re.compile("[\u0300-\u036f]+")
-_IS_CJK = re.compile(rf"[{_CJK}]")
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_EDGES_FRONT = "\"'`([{<*_«“‘"
-_EDGES_BACK = "\"'`)]}>*.,;:!?…»”’"
-_STOP = frozenset(
-    {
-        "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
-        "been", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has",
-        "have", "he", "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its",
-        "just", "me", "my", "no", "not", "of", "on", "or", "our", "out", "she", "should", "so",
-        "some", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this",
-        "those", "to", "too", "up", "us", "was", "we", "were", "what", "when", "where", "which",
-        "who", "why", "will", "with", "would", "you", "your",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +51,31 @@ class Document:
     scopes: tuple[str, ...]
     text: str
     session: str = ""
+    turn: int | None = None
+    role: str = ""  # of a message: user | assistant
+    tags: tuple[str, ...] = ()
     at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a hit has to be, besides matching; None lets everything pass.
+
+    ``scopes`` match by element (``""`` is the global scope), as ``tags`` do. One of the ``kinds``,
+    ``roles`` and ``sessions`` has to be a hit's own; of ``tags`` and ``exact`` it needs every one.
+    ``since`` (included) and ``until`` (excluded) are naive UTC.
+    """
+
+    scopes: Sequence[str] | None = None
+    catalog: str | None = None
+    kinds: Sequence[str] | None = None
+    roles: Sequence[str] | None = None
+    sessions: Sequence[str] | None = None
+    tags: Sequence[str] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    exact: Sequence[str] = ()  # words that stand in the text as they are typed
+    threshold: float | None = None  # the least score
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,29 +122,27 @@ class SearchIndex:
         scopes: Sequence[str] | None = None,
         kinds: Sequence[str] | None = None,
         catalog: str | None = None,
+        filters: Filters | None = None,
         limit: int = 20,
         offset: int = 0,
     ) -> list[Hit]:
         """Return the best matches of any word of ``text``, best first.
 
-        ``scopes`` (by element, ``""`` is the global scope; None: all), ``kinds`` and ``catalog``
-        filter before anything is ranked. No text makes this fail; an empty one finds nothing.
+        ``filters`` says what a hit has to be; ``scopes``, ``kinds`` and ``catalog`` stand for it
+        where they are enough. No text makes this fail; an empty one finds nothing.
         Raises IndexUnavailable when there is no index.
         """
+        if filters is None:
+            filters = Filters(scopes=scopes, kinds=kinds, catalog=catalog)
         self.seq()
+        offset = max(0, offset)
+        if limit < 1:
+            return []
         with _readable():
             index, schema, analyzer = self._open()
-            wanted, phrases, prefix = _query_terms(text, analyzer)
-            searcher = index.searcher()
-            offset = max(0, offset)
-            # The engine makes room for as many as are asked for before it looks.
-            limit = min(limit, int(searcher.num_docs) - offset)
-            if (not wanted and not phrases) or limit < 1:
-                return []
-            query = _query(schema, wanted, phrases, prefix, scopes, kinds, catalog)
-            found = searcher.search(query, limit=limit, offset=offset)
-            shown = [*wanted, *("".join(run[at : at + 2]) for run in phrases for at in (0, 2, 4))]
-            return [_hit(searcher.doc(address), score, shown) for score, address in found.hits]
+            looking = _Looking(index.searcher(), schema, analyzer, text, filters)
+            found = looking.first(offset + limit)[offset:]
+            return [looking.hit(score, address) for score, address in found]
 
     def update(
         self,
@@ -206,8 +204,11 @@ class SearchIndex:
                 index = tantivy.Index.open(str(self._folder))
         finally:
             os.umask(umask)
-        analyzer = _analyzer(tantivy)
-        index.register_tokenizer("hypatia", analyzer)
+        words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+        index.register_tokenizer("words", words.build())
+        stems = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+        analyzer = stems.filter(tantivy.Filter.stemmer("english")).build()
+        index.register_tokenizer("stems", analyzer)
         return index, schema, analyzer
 
     @contextlib.contextmanager
@@ -243,6 +244,198 @@ class SearchIndex:
         temporary.replace(path)
 
 
+class _Looking:
+    """One query on one state of the index."""
+
+    def __init__(
+        self, searcher: Any, schema: Any, analyzer: Any, text: str, filters: Filters
+    ) -> None:
+        self._searcher = searcher
+        self._schema = schema
+        self._analyzer = analyzer
+        self._filters = filters
+        self._exact = [Exact(words) for words in filters.exact]
+        self._read: dict[Any, Any] = {}
+        self._shown: list[str] = []  # what a snippet is cut around
+        self._query = self._made(text[:MAX_QUERY])
+
+    def first(self, count: int) -> list[tuple[float, Any]]:
+        """Return the first ``count`` hits as (score, address), in their total order."""
+        if self._query is None:
+            return []
+        if not self._exact:
+            return self._above(self._ranked(count))[:count]
+        size = max(4 * count, 100)
+        while True:
+            ranked = self._ranked(size)
+            kept = [hit for hit in self._above(ranked) if self._holds(hit[1])]
+            if len(kept) >= count or len(ranked) < size:
+                return kept[:count]
+            size *= 4
+
+    def hit(self, score: float, address: Any) -> Hit:
+        """Return a hit as it is handed out."""
+        document = self._document(address)
+        at = document.get_first("at")
+        return Hit(
+            name=document.get_first("name")[1:],
+            catalog=document.get_first("catalog"),
+            score=float(score),
+            kind=document.get_first("kind"),
+            scopes=tuple(scope[1:] for scope in document.get_all("scope")),
+            snippet_text=_snippet(_body(document), self._shown),
+            at=None if at is None else datetime.fromtimestamp(at / 1e6, UTC).replace(tzinfo=None),
+        )
+
+    # -- the query
+
+    def _made(self, text: str) -> Any:
+        """Return the engine's query, or None when there is nothing to look for."""
+        import tantivy
+
+        query, occur = tantivy.Query, tantivy.Occur
+        telling = _telling(text)
+        stems = list(dict.fromkeys(self._analyzer.analyze(" ".join(telling))))
+        any_of = [(occur.Should, self._term("text", stem)) for stem in stems]
+        runs = character_runs(text)[:MAX_TERMS]
+        any_of += [(occur.Should, one) for run in runs for one in self._run(run)]
+        any_of += [
+            (occur.Should, query.boost_query(self._term("text", stem), 0.3))
+            for stem in self._completions(telling, set(stems))
+        ]
+        if not any_of:
+            return None
+        self._shown = [*telling, *("".join(run[at : at + 2]) for run in runs for at in (0, 2, 4))]
+        clauses = [(occur.Must, query.boolean_query(any_of))]
+        clauses += [(occur.Must, query.const_score_query(one, 0.0)) for one in self._conditions()]
+        return query.boolean_query(clauses)
+
+    def _term(self, field: str, value: str) -> Any:
+        import tantivy
+
+        option = "freq" if field == "text" else "position" if field == "word" else "basic"
+        return tantivy.Query.term_query(self._schema, field, value, index_option=option)
+
+    def _run(self, run: list[str]) -> list[Any]:
+        """Return what to ask for a run of characters: all of it, of a long one its pairs too."""
+        import tantivy
+
+        if len(run) < LONG_RUN:
+            return [self._phrase(run)]
+        pairs = list(dict.fromkeys(itertools.pairwise(run)))[:MAX_TERMS]
+        whole = tantivy.Query.boost_query(self._phrase(run[:MAX_TERMS]), 2.0)
+        return [whole, *(self._phrase(pair) for pair in pairs)]
+
+    def _phrase(self, run: Sequence[str]) -> Any:
+        import tantivy
+
+        if len(run) == 1:
+            return self._term("word", _word_key(run[0]))
+        return tantivy.Query.phrase_query(self._schema, "word", [_word_key(one) for one in run])
+
+    def _completions(self, telling: Sequence[str], known: set[str]) -> list[str]:
+        """Return the stems of the most frequent words that begin as the last word does."""
+        if not telling or len(telling[-1]) < PREFIX:
+            return []
+        start = _word_key(telling[-1])
+        found = self._searcher.terms_with_prefix("word", start, limit=200)
+        words = " ".join(word.lstrip(_COMPOUND) for word, _ in found)
+        stems = dict.fromkeys(self._analyzer.analyze(words))
+        return [stem for stem in stems if stem not in known][:COMPLETIONS]
+
+    def _conditions(self) -> Iterator[Any]:
+        import tantivy
+
+        wanted = self._filters
+        one_of = {
+            "scope": None if wanted.scopes is None else [_key(scope) for scope in wanted.scopes],
+            "catalog": None if wanted.catalog is None else [wanted.catalog],
+            "kind": wanted.kinds,
+            "role": wanted.roles,
+            "session": wanted.sessions,
+        }
+        for field, values in one_of.items():
+            if values is not None:
+                yield self._one_of(field, list(values))
+        for tag in wanted.tags:
+            yield self._term("tag", _key(tag))
+        if wanted.since is not None or wanted.until is not None:
+            yield tantivy.Query.range_query(
+                self._schema,
+                "at",
+                tantivy.FieldType.Integer,
+                None if wanted.since is None else _micros(wanted.since),
+                None if wanted.until is None else _micros(wanted.until),
+                include_upper=wanted.until is None,
+            )
+        for words in self._exact:
+            for word in dict.fromkeys(words.words()):
+                yield self._term("word", word)
+
+    def _one_of(self, field: str, values: list[str]) -> Any:
+        import tantivy
+
+        if len(values) == 1:
+            return self._term(field, values[0])
+        return tantivy.Query.term_set_query(self._schema, field, values)
+
+    # -- the order
+
+    def _ranked(self, count: int) -> list[tuple[float, Any]]:
+        """Return at least ``count`` hits, if there are as many, in their total order.
+
+        Hits of one score are ordered among themselves, so those at the end are all looked at, but
+        for a score that more than ``TIES`` share.
+        """
+        most = int(self._searcher.num_docs)  # the engine makes room for what is asked for first
+        size = count + 1
+        while True:
+            hits = self._searcher.search(self._query, limit=max(1, min(size, most)), count=False)
+            found: list[tuple[float, Any]] = hits.hits
+            if len(found) < size or found[-1][0] < found[count - 1][0]:
+                break
+            tied = sum(1 for score, _ in found if score == found[-1][0])
+            if tied > TIES:
+                break
+            size = min(size * 4, size - tied + TIES + 1)
+        return self._untied(found)[:count]
+
+    def _untied(self, hits: list[tuple[float, Any]]) -> list[tuple[float, Any]]:
+        groups = [list(group) for _, group in itertools.groupby(hits, key=lambda hit: hit[0])]
+        several = [hit for group in groups if 1 < len(group) <= TIES for hit in group]
+        addresses = [address for _, address in several]
+        columns = [self._searcher.fast_field_values(f, addresses) for f in ("at", "turn", "key")]
+        places = iter(list(zip(*columns, strict=True)))
+        ordered: list[tuple[float, Any]] = []
+        for group in groups:
+            if 1 < len(group) <= TIES:
+                keyed = [
+                    (-(at or 0), -(turn or 0), key or 0)
+                    for at, turn, key in itertools.islice(places, len(group))
+                ]
+                group = [group[i] for i in sorted(range(len(group)), key=keyed.__getitem__)]
+            ordered += group
+        return ordered
+
+    def _above(self, hits: list[tuple[float, Any]]) -> list[tuple[float, Any]]:
+        least = self._filters.threshold
+        if least is None:
+            return hits
+        return list(itertools.takewhile(lambda hit: hit[0] >= least, hits))
+
+    # -- the documents
+
+    def _document(self, address: Any) -> Any:
+        key = (address.segment_ord, address.doc)
+        if key not in self._read:
+            self._read[key] = self._searcher.doc(address)
+        return self._read[key]
+
+    def _holds(self, address: Any) -> bool:
+        even = Exact.even(_body(self._document(address)))
+        return all(words.within(even) for words in self._exact)
+
+
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
     """Turn what the engine says of files it cannot use into a sentence with a remedy."""
@@ -264,174 +457,10 @@ def _unreadable(error: BaseException) -> IndexUnavailable:
     )
 
 
-def sync_index(store: Store, index: SearchIndex) -> int:
-    """Bring the index to the store's ledger sequence; returns how many names it looked at.
-
-    Raises IndexUnavailable when another process is writing it: that one brings it up to date.
-    """
-    target = store.ledger_seq()
-    try:
-        seq = index.seq()
-        if seq > target:  # the store was restored from before: begin again
-            raise IndexUnavailable("the search index knows more than the store")
-        return _follow(store, index, seq, target)
-    except IndexBusy:
-        raise
-    except IndexUnavailable:  # missing, unreadable or of another format: all of it, from nothing
-        index.clear()
-        return _follow(store, index, 0, target)
-
-
-def _follow(store: Store, index: SearchIndex, seq: int, target: int) -> int:
-    looked = 0
-    while seq < target or (not looked and not _has_seq(index)):
-        changed = store.changed_since(seq, BATCH)
-        last = changed[-1][0] if len(changed) == BATCH else target
-        documents, removed = collect(store, changed)
-        index.update(
-            documents, removed, last, gone=[name for _, name, kind in changed if kind == "gone"]
-        )
-        looked += len(changed)
-        seq = last
-    return looked
-
-
-def collect(
-    store: Store, changed: Sequence[tuple[int, str, str]]
-) -> tuple[list[Document], list[str]]:
-    """Return the documents of changed names that are live, and the names to take out."""
-    entries = {name for _, name, kind in changed if kind == "knowledge"}
-    triples = {name for _, name, kind in changed if kind == "statement"}
-    documents = [
-        Document(
-            name=entry.name,
-            catalog="knowledge",
-            kind=entry.kind,
-            scopes=entry.scopes,
-            text=_entry_text(entry.name, entry.content, entry.kind, entry.synonyms),
-            session=entry.session_id,
-            at=entry.created_at,
-        )
-        for entry in store.live_entries(entries)
-    ]
-    documents += [
-        Document(
-            name=key,
-            catalog="statement",
-            kind="statement",
-            scopes=statement.scopes,
-            text=f"{statement.subject} {statement.predicate} {statement.object}\n"
-            f"{statement.content}",
-            at=statement.created_at,
-        )
-        for key, statement in store.live_statements(triples)
-        if (statement.predicate, statement.object) not in _JOINTS
-        and statement.predicate not in ("belongTo", "derivedFrom")
-    ]
-    live = {document.name for document in documents}
-    return documents, sorted((entries | triples) - live)
-
-
-def terms(text: str) -> list[str]:
-    """Cut a text into terms, in order, unstemmed; lower case, without accents.
-
-    >>> terms("fetchUserName() C++ 知识")
-    ['fetchusername', 'fetch', 'user', 'name', 'c++', 'c', '知', '识']
-    """
-    found: list[str] = []
-    for piece in _PIECE.findall(_folded(text)):
-        if _IS_CJK.match(piece):
-            found.append(piece)
-            continue
-        whole = piece.strip("\x00").lstrip(_EDGES_FRONT).rstrip(_EDGES_BACK + "(")
-        parts = _PARTS.findall(whole)
-        if not parts and not whole:
-            continue
-        if parts != [whole]:
-            found.append(whole.casefold()[:MAX_TERM])
-        found.extend(part.casefold()[:MAX_TERM] for part in parts[:64])
-    return [term for term in found if term]
-
-
-# ----------------------------------------------------------------------------------------------
-
-
-def _folded(text: str) -> str:
-    if text.isascii():
-        return text
-    kept = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    return unicodedata.normalize("NFKC", kept.encode("utf-8", "replace").decode("utf-8"))
-
-
-def _query_terms(text: str, analyzer: Any) -> tuple[list[str], list[list[str]], str]:
-    """Return single terms (stemmed), runs of CJK characters, and the word to complete."""
-    raw = list(dict.fromkeys(terms(text[:20_000])))[:MAX_TERMS]
-    words = [term for term in raw if not _IS_CJK.match(term)]
-    telling = [word for word in words if word not in _STOP] or words
-    runs = [list(run) for run in re.findall(rf"[{_CJK}]+", _folded(text[:20_000]))][:MAX_TERMS]
-    stemmed: list[str] = []
-    for word in telling:
-        stemmed.extend(analyzer.analyze(word))
-    last = telling[-1] if telling and telling[-1].isalnum() and len(telling[-1]) >= 3 else ""
-    return list(dict.fromkeys(stemmed)), runs, last
-
-
-def _query(
-    schema: Any,
-    wanted: Sequence[str],
-    phrases: Sequence[list[str]],
-    prefix: str,
-    scopes: Sequence[str] | None,
-    kinds: Sequence[str] | None,
-    catalog: str | None,
-) -> Any:
-    import tantivy
-
-    query, occur = tantivy.Query, tantivy.Occur
-    any_of = [(occur.Should, query.term_query(schema, "text", term)) for term in wanted]
-    for run in phrases:
-        one = _phrase(schema, run)
-        if len(run) < LONG_RUN:
-            any_of.append((occur.Should, one))
-            continue
-        any_of.append((occur.Should, query.boost_query(one, 2.0)))
-        pairs = dict.fromkeys(itertools.pairwise(run))
-        any_of += [(occur.Should, _phrase(schema, pair)) for pair in list(pairs)[:MAX_TERMS]]
-    if prefix:
-        started = query.regex_query(schema, "text", re.escape(prefix) + ".*")
-        any_of.append((occur.Should, query.boost_query(started, 0.3)))
-    clauses = [(occur.Must, query.boolean_query(any_of))]
-    filters = {
-        "scope": None if scopes is None else [_key(scope) for scope in scopes],
-        "kind": None if kinds is None else list(kinds),
-        "catalog": None if catalog is None else [catalog],
-    }
-    for name, values in filters.items():
-        if values is not None:
-            matching = query.term_set_query(schema, name, values)
-            clauses.append((occur.Must, query.const_score_query(matching, 0.0)))
-    return query.boolean_query(clauses)
-
-
-def _phrase(schema: Any, run: Sequence[str]) -> Any:
-    import tantivy
-
-    if len(run) == 1:
-        return tantivy.Query.term_query(schema, "text", run[0])
-    return tantivy.Query.phrase_query(schema, "text", list(run))
-
-
-def _hit(document: Any, score: float, wanted: Sequence[str]) -> Hit:
-    at = document.get_first("at")
-    return Hit(
-        name=document.get_first("name")[1:],
-        catalog=document.get_first("catalog"),
-        score=float(score),
-        kind=document.get_first("kind"),
-        scopes=tuple(scope[1:] for scope in document.get_all("scope")),
-        snippet_text=_snippet(bytes(document.get_first("body") or b"").decode("utf-8"), wanted),
-        at=None if at is None else datetime.fromtimestamp(at / 1e6, UTC).replace(tzinfo=None),
-    )
+def _telling(text: str) -> list[str]:
+    """Return a query's terms without those that are everywhere, unless it has no others."""
+    words = [term for term in dict.fromkeys(terms(text)) if not is_character(term)][:MAX_TERMS]
+    return [word for word in words if word not in STOP] or words
 
 
 def _snippet(text: str, wanted: Sequence[str]) -> str:
@@ -447,25 +476,23 @@ def _snippet(text: str, wanted: Sequence[str]) -> str:
 def _schema(tantivy: Any) -> Any:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("name", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("catalog", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("kind", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("scope", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("session", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("text", tokenizer_name="hypatia", index_option="position")
+    for name in ("name", "catalog", "kind", "scope"):
+        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
+    for name in ("session", "role", "tag"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("text", tokenizer_name="stems", index_option="freq")
+    builder.add_text_field("word", tokenizer_name="words", index_option="position")
     builder.add_bytes_field("body", stored=True)
-    builder.add_integer_field("at", stored=True, indexed=True)
+    builder.add_integer_field("at", stored=True, fast=True)
+    builder.add_integer_field("turn", fast=True)
+    builder.add_integer_field("key", fast=True)
     return builder.build()
-
-
-def _analyzer(tantivy: Any) -> Any:
-    words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
-    return words.filter(tantivy.Filter.stemmer("english")).build()
 
 
 def _tantivy_document(document: Document) -> Any:
     import tantivy
 
+    cut = terms(document.text)
     made = tantivy.Document()
     made.add_text("name", _key(document.name))
     made.add_text("catalog", document.catalog)
@@ -473,29 +500,42 @@ def _tantivy_document(document: Document) -> Any:
     for scope in document.scopes:
         made.add_text("scope", _key(scope))
     made.add_text("session", document.session)
-    made.add_text("text", " ".join(terms(document.text)))
+    made.add_text("role", document.role)
+    for tag in document.tags:
+        made.add_text("tag", _key(tag))
+    made.add_text("text", " ".join(cut))
+    made.add_text("word", " ".join(map(_word_key, cut)))
     made.add_bytes("body", document.text.encode("utf-8", "replace"))
+    made.add_integer("key", _number(f"{document.catalog}\n{document.name}"))
+    made.add_integer("turn", document.turn or 0)
     if document.at is not None:
-        moment = document.at.replace(tzinfo=UTC).timestamp()
-        made.add_integer("at", int(moment * 1e6))
+        made.add_integer("at", _micros(document.at))
     return made
+
+
+def _body(document: Any) -> str:
+    return bytes(document.get_first("body") or b"").decode("utf-8")
+
+
+def _micros(at: datetime) -> int:
+    return int(at.replace(tzinfo=UTC).timestamp() * 1e6)
+
+
+def _number(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+_COMPOUND = "\x01"
+
+
+def _word_key(term: str) -> str:
+    """Return the term of an unstemmed word; compounds stand apart, so that a walk over the words
+    with a beginning does not meet every path and every call that has it.
+    """
+    return term if term.isalnum() else _COMPOUND + term
 
 
 def _key(text: str) -> str:
     """Return a term for a name or a scope; the empty (global) scope needs one too."""
     return "=" + text.encode("utf-8", "replace")[:60_000].decode("utf-8", "ignore")
-
-
-def _entry_text(name: str, content: str, kind: str, synonyms: Sequence[str]) -> str:
-    if kind == "message":
-        return content.partition("\n## Content\n")[2] or content
-    more = " ".join(synonyms)
-    return f"{name}\n{content}\n{more}".strip()
-
-
-def _has_seq(index: SearchIndex) -> bool:
-    try:
-        index.seq()
-    except IndexUnavailable:
-        return False
-    return True

@@ -10,7 +10,9 @@ from hypatia_mem.errors import IndexUnavailable
 from hypatia_mem.model import Entry, Statement, Trust
 from hypatia_mem.store import search
 from hypatia_mem.store.connection import open_store
-from hypatia_mem.store.search import Document, SearchIndex, sync_index, terms
+from hypatia_mem.store.indexing import sync_index
+from hypatia_mem.store.search import Document, SearchIndex
+from hypatia_mem.store.terms import MAX_TERM, terms
 
 TEXTS = {
     "cjk": "我们用知识图谱来存储。",
@@ -306,7 +308,7 @@ def test_huge_texts_take_linear_time(text):
     small = cost(text[: len(text) // 10])[0]
     whole, found = cost(text)
     assert whole < max(25 * small, 0.5)  # ten times the text; quadratic would be a hundred
-    assert all(len(term) <= search.MAX_TERM for term in found)
+    assert all(len(term) <= MAX_TERM for term in found)
 
 
 def test_a_run_as_it_stands_comes_before_its_pairs(home):

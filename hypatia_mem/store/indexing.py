@@ -1,0 +1,160 @@
+"""How the search index follows the store: what changed since its sequence, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from hypatia_mem.errors import IndexUnavailable
+from hypatia_mem.model import GLOBAL_SCOPE
+from hypatia_mem.store.search import Document, IndexBusy, SearchIndex
+
+if TYPE_CHECKING:
+    from hypatia_mem.model import Entry, Statement
+    from hypatia_mem.store.connection import Store
+
+__all__ = ["collect", "sync_index"]
+
+BATCH = 5_000
+# Triples that only say what an entry is: whoever searches finds the entry itself.
+_JOINTS = {("is_a", kind) for kind in ("rule", "taboo", "memory", "work-unit")}
+_LINKS = ("belongTo", "derivedFrom")
+_Aliases: TypeAlias = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+_NO_NAMES: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+
+def sync_index(store: Store, index: SearchIndex) -> int:
+    """Bring the index to the store's ledger sequence; returns how many names it looked at.
+
+    Raises IndexUnavailable when another process is writing it: that one brings it up to date.
+    """
+    target = store.ledger_seq()
+    try:
+        seq = index.seq()
+        if seq > target:  # the store was restored from before: begin again
+            raise IndexUnavailable("the search index knows more than the store")
+        return _follow(store, index, seq, target)
+    except IndexBusy:
+        raise
+    except IndexUnavailable:  # missing, unreadable or of another format: all of it, from nothing
+        index.clear()
+        return _follow(store, index, 0, target)
+
+
+def _follow(store: Store, index: SearchIndex, seq: int, target: int) -> int:
+    looked = 0
+    while seq < target or (not looked and not _has_seq(index)):
+        changed = store.changed_since(seq, BATCH)
+        last = changed[-1][0] if len(changed) == BATCH else target
+        documents, removed = collect(store, changed)
+        index.update(
+            documents, removed, last, gone=[name for _, name, kind in changed if kind == "gone"]
+        )
+        looked += len(changed)
+        seq = last
+    return looked
+
+
+def collect(
+    store: Store, changed: Sequence[tuple[int, str, str]]
+) -> tuple[list[Document], list[str]]:
+    """Return the documents of changed names that are live, and the names to take out.
+
+    A statement is found by the other names of what stands at its ends, so with an entry that has
+    or had such names its statements are looked at too.
+    """
+    names = {name for _, name, kind in changed if kind == "knowledge"}
+    triples = {name for _, name, kind in changed if kind == "statement"}
+    entries = store.live_entries(names)
+    named = [entry.name for entry in entries if entry.kind not in ("message", "session")]
+    if named:
+        triples.update(store.triples_of(named))
+    documents = [_of_entry(entry) for entry in entries]
+    statements = [
+        (key, statement)
+        for key, statement in store.live_statements(triples)
+        if (statement.predicate, statement.object) not in _JOINTS
+        and statement.predicate not in _LINKS
+    ]
+    aliases = _aliases(store, {end for _, one in statements for end in (one.subject, one.object)})
+    documents += [_of_statement(key, statement, aliases) for key, statement in statements]
+    live = {document.name for document in documents}
+    return documents, sorted((names | triples) - live)
+
+
+def _of_entry(entry: Entry) -> Document:
+    role, text = "", entry.content
+    if entry.kind == "message":
+        head, _, said = entry.content.partition("\n## Content\n")
+        text = said or entry.content
+        role = head.partition("## Role\n")[2].partition("\n")[0].strip() if said else ""
+    else:
+        text = "\n".join(part for part in (entry.name, text, "  ".join(entry.synonyms)) if part)
+    return Document(
+        name=entry.name,
+        catalog="knowledge",
+        kind=entry.kind,
+        scopes=entry.scopes,
+        text=text,
+        session=entry.session_id,
+        turn=entry.turn,
+        role=role,
+        tags=entry.tags,
+        at=entry.created_at,
+    )
+
+
+def _of_statement(key: str, statement: Statement, aliases: _Aliases) -> Document:
+    own = [name for names in _names(statement.synonyms) for name in names]
+    seen = {*statement.scopes, GLOBAL_SCOPE}
+    more = [
+        *own,
+        *(
+            word
+            for end in (statement.subject, statement.object)
+            for word in aliases.get(end, _NO_NAMES)[0]
+            if not seen.isdisjoint(aliases[end][1])
+        ),
+    ]
+    lines = (
+        f"{statement.subject} {statement.predicate} {statement.object}",
+        statement.content,
+        "  ".join(dict.fromkeys(more)),
+    )
+    return Document(
+        name=key,
+        catalog="statement",
+        kind="statement",
+        scopes=statement.scopes,
+        text="\n".join(line for line in lines if line),
+        session=statement.session_id,
+        at=statement.created_at,
+    )
+
+
+def _names(synonyms: Mapping[str, object] | None) -> Iterator[list[str]]:
+    for names in (synonyms or {}).values():
+        if isinstance(names, str):
+            yield [names]
+        elif isinstance(names, list):
+            yield [name for name in names if isinstance(name, str)]
+
+
+def _aliases(store: Store, names: Iterable[str]) -> _Aliases:
+    """Return the other names of those of these entries that have any, and who may see them."""
+    found = store.run(
+        """
+        SELECT name, synonyms, scopes FROM live_entry
+        WHERE len(synonyms) > 0 AND name IN (SELECT unnest(?::VARCHAR[]))
+        """,
+        [sorted(names)],
+    )
+    return {row["name"]: (tuple(row["synonyms"]), tuple(row["scopes"])) for row in found}
+
+
+def _has_seq(index: SearchIndex) -> bool:
+    try:
+        index.seq()
+    except IndexUnavailable:
+        return False
+    return True
