@@ -427,7 +427,8 @@ class Drain:
     def _derive(self, scopes: set[str] | None) -> None:
         """Bring index and briefs to what the store says; both can wait, so nothing is raised."""
         from hypatia_mem.store.connection import open_store
-        from hypatia_mem.store.search import SearchIndex, sync_index
+        from hypatia_mem.store.indexing import sync_index
+        from hypatia_mem.store.search import SearchIndex
 
         if scopes is not None and GLOBAL_SCOPE in scopes:
             scopes = None  # every brief tells what is global
