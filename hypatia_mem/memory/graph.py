@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import NotFound, Refused
@@ -205,12 +206,9 @@ def _around(store: Store, selection: Selection) -> Subgraph:
     if len(seeds) > selection.max_nodes:
         raise refuse_size(selection.max_nodes, len(seeds))
     seen = dict.fromkeys(seeds)
-    for hop, (_, reached) in enumerate(
-        rings(store, view, seeds, selection.direction, selection.max_nodes), start=1
-    ):
+    growth = rings(store, view, seeds, selection.direction, selection.max_nodes)
+    for _, reached in islice(growth, selection.depth):
         seen |= dict.fromkeys(reached)
-        if hop == selection.depth:
-            break
     view = replace(view, spared=tuple(seen))
     found = reading.edges_among(store, view, seen) if seen else []
     return Subgraph(

@@ -25,7 +25,8 @@ MAX_TEXT = 2_000  # characters of an entry; five hundred of them are a page of a
 
 def page(subgraph: Subgraph, title: str) -> str:
     """Return the page; texts longer than ``MAX_TEXT`` are cut, and the page says so."""
-    style, script = _part("css"), _part("js")
+    style = _part("graph_page.css")
+    script = _part("graph_layout.js") + _part("graph_page.js")
     number = {name: place for place, name in enumerate(subgraph.nodes)}
     data = {
         "nodes": [_node(node) for node in subgraph.nodes.values()],
@@ -39,15 +40,15 @@ def page(subgraph: Subgraph, title: str) -> str:
         "DATA": _harmless(data),
         "SCRIPT": script,
     }
-    first, *rest = _part("html").split("@")
+    first, *rest = _part("graph_page.html").split("@")
     made = [first]
     for piece in rest:  # one pass: what fills a slot is never looked at again
         made.append(slots.get(piece, piece))
     return "".join(made)
 
 
-def _part(suffix: str) -> str:
-    return files("hypatia_mem.memory").joinpath(f"graph_page.{suffix}").read_text("utf-8")
+def _part(name: str) -> str:
+    return files("hypatia_mem.memory").joinpath(name).read_text("utf-8")
 
 
 def _digest(text: str) -> str:

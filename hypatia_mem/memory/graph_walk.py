@@ -73,7 +73,7 @@ def neighbours(store: Store, selection: Selection, asked: str) -> tuple[Found, l
     before: set[str] = {start.name}
     found: list[tuple[str, int, tuple[Edge, ...]]] = []
     growth = rings(store, view, [start.name], selection.direction, selection.max_nodes)
-    for hop, (touching, reached) in enumerate(growth, start=1):
+    for hop, (touching, reached) in enumerate(islice(growth, selection.depth), start=1):
         via: dict[str, list[Edge]] = {name: [] for name in reached}
         for edge in touching:
             for near, far in _ways(edge, selection.direction):
@@ -81,8 +81,6 @@ def neighbours(store: Store, selection: Selection, asked: str) -> tuple[Found, l
                     via[far].append(edge)
         found += [(name, hop, tuple(via[name])) for name in reached]
         before = set(reached)
-        if hop == selection.depth:
-            break
     nodes = reading.nodes_of(store, [name for name, _, _ in found], selection.scopes)
     return start, [Reached(nodes[name], hop, edges) for name, hop, edges in found]
 
