@@ -138,6 +138,12 @@ _EXPRESSIONS = frozenset(
         "TYPE", "WINDOW",
     }
 )  # fmt: skip
+_ABOUT_SQL = frozenset(
+    {
+        "BinderException", "CatalogException", "NotImplementedException", "ParserException",
+        "SyntaxException",
+    }
+)  # fmt: skip
 _SYSTEM = ("duckdb_", "information_schema", "pg_", "pragma_", "sqlite_")
 
 
@@ -168,8 +174,7 @@ def understood(error: duckdb.Error) -> HypatiaError | None:
     Only the former quotes nothing but the SQL: while rows are read, the engine may look at one that
     the view leaves out before it leaves it out, and quote it.
     """
-    name = type(error).__name__
-    if name not in ("ParserException", "BinderException", "CatalogException", "SyntaxException"):
+    if type(error).__name__ not in _ABOUT_SQL:
         return None
     kind, _, text = str(error).strip().partition(": ")
     if not kind.endswith("Error"):
