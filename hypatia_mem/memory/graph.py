@@ -7,10 +7,10 @@ is done with the part found is in ``graph_walk``, ``graph_rank``, ``graph_check`
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import NotFound, Refused
@@ -35,6 +35,9 @@ __all__ = [
 ]
 
 MAX_NODES = 5_000
+# A statement a hop is cheap for a few hops; a long chain is read as a whole, if it is not huge.
+_HOPS_BY_SQL = 12
+_IN_MEMORY = 20  # times the number of names that may be taken
 # The names our own conventions give to predicates; every other is compared in snake case.
 _FIXED = ("belongTo", "derivedFrom")
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -113,7 +116,8 @@ def resolve(store: Store, asked: str, scopes: Sequence[str] | None) -> Found:
         )
     near = reading.names_near(store, asked, scopes)
     raise NotFound(
-        f"nothing called {asked!r} is in the graph here" + (f"; {_listed(near)}?" if near else ""),
+        f"nothing called {asked!r} is in the graph here"
+        + (f"; did you mean {_listed(near, 'or')}?" if near else ""),
         hint="It may belong to another project: --all-projects looks there too.",
     )
 
@@ -165,8 +169,17 @@ def rings(
     """
     seen = set(seeds)
     frontier = list(seeds)
-    while frontier:
-        touching = reading.edges_touching(store, view, frontier, direction)
+    index: dict[str, list[Edge]] | None = None
+    for hop in itertools.count():
+        if not frontier:
+            return
+        if hop == _HOPS_BY_SQL and reading.count_names(store, view) <= _IN_MEMORY * most:
+            index = _by_end(reading.edges_all(store, view), direction)
+        if index is None:
+            touching = reading.edges_touching(store, view, frontier, direction)
+        else:
+            found = {edge.triple: edge for name in frontier for edge in index.get(name, ())}
+            touching = list(found.values())
         frontier = [name for name in _ends(touching) if name not in seen]
         seen.update(frontier)
         if len(seen) > most:
@@ -207,13 +220,23 @@ def _around(store: Store, selection: Selection) -> Subgraph:
         raise refuse_size(selection.max_nodes, len(seeds))
     seen = dict.fromkeys(seeds)
     growth = rings(store, view, seeds, selection.direction, selection.max_nodes)
-    for _, reached in islice(growth, selection.depth):
+    for _, reached in itertools.islice(growth, selection.depth):
         seen |= dict.fromkeys(reached)
     view = replace(view, spared=tuple(seen))
     found = reading.edges_among(store, view, seen) if seen else []
     return Subgraph(
         reading.nodes_of(store, seen, selection.scopes), found, tuple(seeds), unseen=unseen
     )
+
+
+def _by_end(found: Iterable[Edge], direction: Direction) -> dict[str, list[Edge]]:
+    index: dict[str, list[Edge]] = {}
+    for edge in found:
+        if direction in ("out", "both"):
+            index.setdefault(edge.subject, []).append(edge)
+        if direction in ("in", "both"):
+            index.setdefault(edge.object, []).append(edge)
+    return index
 
 
 def _ends(found: Iterable[Edge]) -> list[str]:
@@ -236,8 +259,8 @@ def _meant(asked: Sequence[str], known: dict[str, int], *, strict: bool) -> tupl
     return tuple(dict.fromkeys(meant))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], joiner: str = "and") -> str:
     shown = [repr(name) for name in names[:8]]
     if len(names) > 8:
         shown.append(f"{len(names) - 8} more")
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {joiner} {shown[-1]}"
