@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,9 +17,9 @@ from hypatia_mem.cli.output import print_rows
 from hypatia_mem.errors import IndexUnavailable, UsageError
 
 if TYPE_CHECKING:
-    from hypatia_mem.store.search import Hit
+    from hypatia_mem.store.search import Filters, Hit, SearchIndex
 
-__all__ = ["find", "search"]
+__all__ = ["find", "find_keys", "search"]
 
 _KINDS = (
     "knowledge",
@@ -29,6 +31,10 @@ _KINDS = (
     "session",
     "statement",
 )
+_ROLES = ("user", "assistant")
+_AGO = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
+_UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_Found = TypeVar("_Found")
 
 
 def find(
@@ -38,45 +44,105 @@ def find(
     scopes: Sequence[str] | None = None,
     kinds: Sequence[str] | None = None,
     catalog: str | None = None,
+    filters: Filters | None = None,
     limit: int = 20,
     offset: int = 0,
 ) -> list[Hit]:
     """Return hits of the search index, building it first where there is none.
 
-    Only that rare case opens the store. Raises IndexUnavailable when it cannot be built now.
+    ``filters`` says more than ``scopes``, ``kinds`` and ``catalog`` can, and stands for them. A
+    phrase in quotation marks has to be in a hit as it stands. Only the rare case of no index opens
+    the store. Raises IndexUnavailable when it cannot be built now.
     """
+    from hypatia_mem.store.search import Filters
+
+    if filters is None:
+        filters = Filters(scopes=scopes, kinds=kinds, catalog=catalog)
+    words, filters = _unquoted(text, filters)
+    return _asked(
+        home, lambda index: index.search(words, filters=filters, limit=limit, offset=offset)
+    )
+
+
+def find_keys(
+    home: Path, text: str, *, filters: Filters | None = None, limit: int
+) -> list[tuple[str, float]]:
+    """Return (name or triple, score) of what ``find`` finds: all that a query needs of a hit."""
+    from hypatia_mem.store.search import Filters
+
+    words, wanted = _unquoted(text, filters or Filters())
+    return _asked(home, lambda index: index.keys(words, wanted, limit=limit))
+
+
+def _unquoted(text: str, filters: Filters) -> tuple[str, Filters]:
+    from dataclasses import replace
+
+    from hypatia_mem.store.terms import split_quoted
+
+    words, phrases = split_quoted(text)
+    return words, replace(filters, exact=(*filters.exact, *phrases))
+
+
+def _asked(home: Path, ask: Callable[[SearchIndex], list[_Found]]) -> list[_Found]:
     from hypatia_mem.store.search import SearchIndex
 
-    def ask() -> list[Hit]:
-        return SearchIndex(home).search(
-            text, scopes=scopes, kinds=kinds, catalog=catalog, limit=limit, offset=offset
-        )
-
     try:
-        return ask()
+        return ask(SearchIndex(home))
     except IndexUnavailable:
         if not (home / "memory.duckdb").exists():
             return []
         from hypatia_mem.memory import curate
 
         curate.refresh(home)
-        return ask()
+        return ask(SearchIndex(home))
 
 
-def search(
+def search(  # noqa: PLR0913 - one parameter an option
     text: Annotated[
-        str, typer.Argument(help="Words to look for; all forms count.", show_default=False)
-    ],
+        str | None,
+        typer.Argument(
+            help='Words to look for; all forms count. A phrase in "quotation marks" has to be '
+            "there as it stands.",
+            show_default=False,
+        ),
+    ] = None,
     catalog: Annotated[
         str | None, typer.Option("-c", "--catalog", help="Only knowledge, or only statement.")
     ] = None,
     kind: Annotated[
         list[str] | None,
+        typer.Option("--kind", help=f"Only this kind, may be repeated: {', '.join(_KINDS)}."),
+    ] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option("--role", help="Only messages of the user, or only of the assistant."),
+    ] = None,
+    session: Annotated[
+        list[str] | None,
+        typer.Option("--session", help="Only what was said in this session; may be repeated."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", help="Only entries that have this tag; may be repeated: and this."),
+    ] = None,
+    keyword: Annotated[
+        list[str] | None,
         typer.Option(
-            "--kind",
-            help="Only this kind, may be repeated: knowledge, rule, taboo, memory, message, "
-            "summary, session or statement.",
+            "--keyword",
+            help="Only what holds these words side by side as they are typed, in any case; may be "
+            "repeated: and these.",
         ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Only from then on: 2026-11-30, 2026-11-30T09:00, 7d, 12h."),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", help="Only up to then; a day counts whole. Times are UTC."),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="Only hits of at least this score.")
     ] = None,
     limit: Limit = 100,
     offset: Offset = 0,
@@ -92,22 +158,86 @@ def search(
     \b
     Example:
       hypatia-mem search "connection pool" --limit 5 -c knowledge
+      hypatia-mem search timeout --role user --since 7d --keyword ERR_CONN_RESET
     """
-    for wrong in set(kind or ()) - set(_KINDS):
-        raise UsageError(f"--kind {wrong[:40]!a}: the kinds are {', '.join(_KINDS)}")
-    if catalog not in (None, "knowledge", "statement"):
-        raise UsageError(f"--catalog is knowledge or statement, not {catalog[:40]!a}")
-    found = find(
-        context.home(),
-        values.checked(text, "the search text"),
+    from hypatia_mem.store.search import Filters
+
+    keywords = [_checked_keyword(words) for words in keyword or ()]
+    if text is None and not keywords:
+        raise UsageError(
+            "Missing argument 'TEXT': there is nothing to look for",
+            hint="Give some words, or --keyword. Entries by tag or scope: hypatia-mem query",
+        )
+    asked = " ".join(keywords) if text is None else values.checked(text, "the search text")
+    filters = Filters(
         scopes=context.scopes_for(scope, all_projects),
-        kinds=kind,
-        catalog=catalog,
-        limit=limit,
-        offset=offset,
+        catalog=_one_of(catalog, ("knowledge", "statement"), "--catalog"),
+        kinds=_each_of(kind, _KINDS, "--kind"),
+        roles=_each_of(role, _ROLES, "--role"),
+        sessions=None if not session else [_session_id(one) for one in session],
+        tags=[values.checked(one, "--tag") for one in tag or ()],
+        since=None if since is None else _moment(since, "--since"),
+        until=None if until is None else _moment(until, "--until", end=True),
+        exact=keywords,
+        threshold=threshold,
     )
+    found = find(context.home(), asked, filters=filters, limit=limit, offset=offset)
     rows = [_hit_row(offset + place, hit) for place, hit in enumerate(found, start=1)]
     print_rows(rows, as_json)
+
+
+def _one_of(value: str | None, allowed: Sequence[str], option: str) -> str | None:
+    if value is not None and value not in allowed:
+        raise UsageError(f"{option} is {' or '.join(allowed)}, not {value[:40]!a}")
+    return value
+
+
+def _each_of(named: Sequence[str] | None, allowed: Sequence[str], option: str) -> list[str] | None:
+    for wrong in sorted(set(named or ()) - set(allowed)):
+        raise UsageError(f"{option} {wrong[:40]!a}: there are {', '.join(allowed)}")
+    return list(named) if named else None
+
+
+def _checked_keyword(words: str) -> str:
+    if not values.checked(words, "--keyword").strip():
+        raise UsageError("--keyword needs a word")
+    return words
+
+
+def _session_id(text: str) -> str:
+    """Return a session's id, which may be given as the name of its entry too."""
+    return values.checked(text, "--session").removeprefix("session-")
+
+
+def _moment(text: str, option: str, *, end: bool = False) -> datetime:
+    """Return a time as naive UTC; with ``end`` the instant after it, so that it is included."""
+    text = text.strip()
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        try:
+            return context.now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        except OverflowError:
+            return datetime.min  # noqa: DTZ901 - naive UTC
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        step = timedelta(days=1) if "T" not in text and ":" not in text else _grain(text)
+        return moment + step if end else moment
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{option} is a time, and {text[:40]!a} is none",
+            hint="Write 2026-11-30, 2026-11-30T09:30 (UTC), 2026-11-30T09:30:00+01:00, 7d or 12h.",
+        ) from None
+
+
+def _grain(text: str) -> timedelta:
+    """Return how long the instant lasts that a time names: its minute, its second, or less."""
+    clock = re.split(r"[T ]", text, maxsplit=1)[-1]
+    colons = re.split(r"[Zz+-]", clock, maxsplit=1)[0].count(":")
+    if "." in clock:
+        return timedelta(microseconds=1)
+    return timedelta(seconds=1) if colons > 1 else timedelta(minutes=1)
 
 
 def _hit_row(place: int, hit: Hit) -> dict[str, Any]:

@@ -13,31 +13,24 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from hypatia_mem.errors import IndexUnavailable
 from hypatia_mem.store.ledger import load_key
-from hypatia_mem.store.terms import STOP, Exact, character_runs, is_character, terms
+from hypatia_mem.store.lookup import Filters, Hit, Looking, micros, place, scope_key, word_key
+from hypatia_mem.store.terms import terms
 
 __all__ = ["Document", "Filters", "Hit", "IndexBusy", "SearchIndex"]
 
 FORMAT = "4"  # of terms and fields: another number means the index is built anew
 HEAP_BYTES = 15_000_000
-MAX_TERMS = 64  # of a query; what stands behind the first 64 words does not change an answer
-MAX_QUERY = 20_000  # characters
-LONG_RUN = 4  # CJK characters: from here on a run may be several words, asked for in pairs too
-PREFIX = 3  # characters of the last word, from which on it is completed
-COMPLETIONS = 30
-TIES = 2_000  # hits of one score that are put in order; more stay in the engine's own
-SNIPPET_CHARS = 600
 _LOCK_WAIT_SECONDS = 5.0
 
 
@@ -57,38 +50,7 @@ class Document:
     at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What a hit has to be, besides matching; None lets everything pass.
-
-    ``scopes`` match by element (``""`` is the global scope), as ``tags`` do. One of the ``kinds``,
-    ``roles`` and ``sessions`` has to be a hit's own; of ``tags`` and ``exact`` it needs every one.
-    ``since`` (included) and ``until`` (excluded) are naive UTC.
-    """
-
-    scopes: Sequence[str] | None = None
-    catalog: str | None = None
-    kinds: Sequence[str] | None = None
-    roles: Sequence[str] | None = None
-    sessions: Sequence[str] | None = None
-    tags: Sequence[str] = ()
-    since: datetime | None = None
-    until: datetime | None = None
-    exact: Sequence[str] = ()  # words that stand in the text as they are typed
-    threshold: float | None = None  # the least score
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One result; a higher ``score`` (BM25) is better."""
-
-    name: str
-    catalog: str
-    score: float
-    kind: str
-    scopes: tuple[str, ...]
-    snippet_text: str
-    at: datetime | None
+_OPEN: dict[str, tuple[tuple[int, int, int], tuple[Any, Any, Any]]] = {}
 
 
 class IndexBusy(IndexUnavailable):
@@ -139,10 +101,23 @@ class SearchIndex:
         if limit < 1:
             return []
         with _readable():
-            index, schema, analyzer = self._open()
-            looking = _Looking(index.searcher(), schema, analyzer, text, filters)
+            looking = Looking(*self._reader(), text, filters)
             found = looking.first(offset + limit)[offset:]
+            looking.read(address for _, address in found)
             return [looking.hit(score, address) for score, address in found]
+
+    def keys(
+        self, text: str, filters: Filters | None = None, *, limit: int
+    ) -> list[tuple[str, float]]:
+        """Return name and score of what ``search`` finds, without reading it out."""
+        self.seq()
+        if limit < 1:
+            return []
+        with _readable():
+            looking = Looking(*self._reader(), text, filters or Filters())
+            found = looking.first(limit)
+            names = looking.names(address for _, address in found)
+            return [(names[place(address)], float(score)) for score, address in found]
 
     def update(
         self,
@@ -163,11 +138,11 @@ class SearchIndex:
             index = self._open(create=True)[0]
             with self._writer(index) as writer:
                 for name in removed:
-                    writer.delete_documents_by_term("name", _key(name))
+                    writer.delete_documents_by_term("name", scope_key(name))
                 for one in gone:
                     writer.delete_documents_by_term("id", one)
                 for document in documents:
-                    writer.delete_documents_by_term("name", _key(document.name))
+                    writer.delete_documents_by_term("name", scope_key(document.name))
                     made = _tantivy_document(document)
                     made.add_text("id", key.document_id(document.catalog, document.name))
                     writer.add_document(made)
@@ -182,6 +157,7 @@ class SearchIndex:
 
     def clear(self) -> None:
         """Throw the index away; it is built anew from the store."""
+        _OPEN.pop(str(self._folder), None)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self._folder.iterdir():
             if path.is_dir():
@@ -190,6 +166,21 @@ class SearchIndex:
                 path.unlink(missing_ok=True)
 
     # -- inside
+
+    def _reader(self) -> tuple[Any, Any, Any]:
+        """Return searcher, schema and analyzer of the last commit.
+
+        Opening an index costs more than most queries, so a process that asks again keeps it; every
+        commit puts another ``meta.json`` in place of the one before.
+        """
+        folder = str(self._folder)
+        about = (self._folder / "meta.json").stat()
+        stamp = (about.st_ino, about.st_mtime_ns, about.st_size)
+        known = _OPEN.get(folder)
+        if known is None or known[0] != stamp:
+            index, schema, analyzer = self._open()
+            known = _OPEN[folder] = (stamp, (index.searcher(), schema, analyzer))
+        return known[1]
 
     def _open(self, *, create: bool = False) -> tuple[Any, Any, Any]:
         import tantivy
@@ -244,198 +235,6 @@ class SearchIndex:
         temporary.replace(path)
 
 
-class _Looking:
-    """One query on one state of the index."""
-
-    def __init__(
-        self, searcher: Any, schema: Any, analyzer: Any, text: str, filters: Filters
-    ) -> None:
-        self._searcher = searcher
-        self._schema = schema
-        self._analyzer = analyzer
-        self._filters = filters
-        self._exact = [Exact(words) for words in filters.exact]
-        self._read: dict[Any, Any] = {}
-        self._shown: list[str] = []  # what a snippet is cut around
-        self._query = self._made(text[:MAX_QUERY])
-
-    def first(self, count: int) -> list[tuple[float, Any]]:
-        """Return the first ``count`` hits as (score, address), in their total order."""
-        if self._query is None:
-            return []
-        if not self._exact:
-            return self._above(self._ranked(count))[:count]
-        size = max(4 * count, 100)
-        while True:
-            ranked = self._ranked(size)
-            kept = [hit for hit in self._above(ranked) if self._holds(hit[1])]
-            if len(kept) >= count or len(ranked) < size:
-                return kept[:count]
-            size *= 4
-
-    def hit(self, score: float, address: Any) -> Hit:
-        """Return a hit as it is handed out."""
-        document = self._document(address)
-        at = document.get_first("at")
-        return Hit(
-            name=document.get_first("name")[1:],
-            catalog=document.get_first("catalog"),
-            score=float(score),
-            kind=document.get_first("kind"),
-            scopes=tuple(scope[1:] for scope in document.get_all("scope")),
-            snippet_text=_snippet(_body(document), self._shown),
-            at=None if at is None else datetime.fromtimestamp(at / 1e6, UTC).replace(tzinfo=None),
-        )
-
-    # -- the query
-
-    def _made(self, text: str) -> Any:
-        """Return the engine's query, or None when there is nothing to look for."""
-        import tantivy
-
-        query, occur = tantivy.Query, tantivy.Occur
-        telling = _telling(text)
-        stems = list(dict.fromkeys(self._analyzer.analyze(" ".join(telling))))
-        any_of = [(occur.Should, self._term("text", stem)) for stem in stems]
-        runs = character_runs(text)[:MAX_TERMS]
-        any_of += [(occur.Should, one) for run in runs for one in self._run(run)]
-        any_of += [
-            (occur.Should, query.boost_query(self._term("text", stem), 0.3))
-            for stem in self._completions(telling, set(stems))
-        ]
-        if not any_of:
-            return None
-        self._shown = [*telling, *("".join(run[at : at + 2]) for run in runs for at in (0, 2, 4))]
-        clauses = [(occur.Must, query.boolean_query(any_of))]
-        clauses += [(occur.Must, query.const_score_query(one, 0.0)) for one in self._conditions()]
-        return query.boolean_query(clauses)
-
-    def _term(self, field: str, value: str) -> Any:
-        import tantivy
-
-        option = "freq" if field == "text" else "position" if field == "word" else "basic"
-        return tantivy.Query.term_query(self._schema, field, value, index_option=option)
-
-    def _run(self, run: list[str]) -> list[Any]:
-        """Return what to ask for a run of characters: all of it, of a long one its pairs too."""
-        import tantivy
-
-        if len(run) < LONG_RUN:
-            return [self._phrase(run)]
-        pairs = list(dict.fromkeys(itertools.pairwise(run)))[:MAX_TERMS]
-        whole = tantivy.Query.boost_query(self._phrase(run[:MAX_TERMS]), 2.0)
-        return [whole, *(self._phrase(pair) for pair in pairs)]
-
-    def _phrase(self, run: Sequence[str]) -> Any:
-        import tantivy
-
-        if len(run) == 1:
-            return self._term("word", _word_key(run[0]))
-        return tantivy.Query.phrase_query(self._schema, "word", [_word_key(one) for one in run])
-
-    def _completions(self, telling: Sequence[str], known: set[str]) -> list[str]:
-        """Return the stems of the most frequent words that begin as the last word does."""
-        if not telling or len(telling[-1]) < PREFIX:
-            return []
-        start = _word_key(telling[-1])
-        found = self._searcher.terms_with_prefix("word", start, limit=200)
-        words = " ".join(word.lstrip(_COMPOUND) for word, _ in found)
-        stems = dict.fromkeys(self._analyzer.analyze(words))
-        return [stem for stem in stems if stem not in known][:COMPLETIONS]
-
-    def _conditions(self) -> Iterator[Any]:
-        import tantivy
-
-        wanted = self._filters
-        one_of = {
-            "scope": None if wanted.scopes is None else [_key(scope) for scope in wanted.scopes],
-            "catalog": None if wanted.catalog is None else [wanted.catalog],
-            "kind": wanted.kinds,
-            "role": wanted.roles,
-            "session": wanted.sessions,
-        }
-        for field, values in one_of.items():
-            if values is not None:
-                yield self._one_of(field, list(values))
-        for tag in wanted.tags:
-            yield self._term("tag", _key(tag))
-        if wanted.since is not None or wanted.until is not None:
-            yield tantivy.Query.range_query(
-                self._schema,
-                "at",
-                tantivy.FieldType.Integer,
-                None if wanted.since is None else _micros(wanted.since),
-                None if wanted.until is None else _micros(wanted.until),
-                include_upper=wanted.until is None,
-            )
-        for words in self._exact:
-            for word in dict.fromkeys(words.words()):
-                yield self._term("word", word)
-
-    def _one_of(self, field: str, values: list[str]) -> Any:
-        import tantivy
-
-        if len(values) == 1:
-            return self._term(field, values[0])
-        return tantivy.Query.term_set_query(self._schema, field, values)
-
-    # -- the order
-
-    def _ranked(self, count: int) -> list[tuple[float, Any]]:
-        """Return at least ``count`` hits, if there are as many, in their total order.
-
-        Hits of one score are ordered among themselves, so those at the end are all looked at, but
-        for a score that more than ``TIES`` share.
-        """
-        most = int(self._searcher.num_docs)  # the engine makes room for what is asked for first
-        size = count + 1
-        while True:
-            hits = self._searcher.search(self._query, limit=max(1, min(size, most)), count=False)
-            found: list[tuple[float, Any]] = hits.hits
-            if len(found) < size or found[-1][0] < found[count - 1][0]:
-                break
-            tied = sum(1 for score, _ in found if score == found[-1][0])
-            if tied > TIES:
-                break
-            size = min(size * 4, size - tied + TIES + 1)
-        return self._untied(found)[:count]
-
-    def _untied(self, hits: list[tuple[float, Any]]) -> list[tuple[float, Any]]:
-        groups = [list(group) for _, group in itertools.groupby(hits, key=lambda hit: hit[0])]
-        several = [hit for group in groups if 1 < len(group) <= TIES for hit in group]
-        addresses = [address for _, address in several]
-        columns = [self._searcher.fast_field_values(f, addresses) for f in ("at", "turn", "key")]
-        places = iter(list(zip(*columns, strict=True)))
-        ordered: list[tuple[float, Any]] = []
-        for group in groups:
-            if 1 < len(group) <= TIES:
-                keyed = [
-                    (-(at or 0), -(turn or 0), key or 0)
-                    for at, turn, key in itertools.islice(places, len(group))
-                ]
-                group = [group[i] for i in sorted(range(len(group)), key=keyed.__getitem__)]
-            ordered += group
-        return ordered
-
-    def _above(self, hits: list[tuple[float, Any]]) -> list[tuple[float, Any]]:
-        least = self._filters.threshold
-        if least is None:
-            return hits
-        return list(itertools.takewhile(lambda hit: hit[0] >= least, hits))
-
-    # -- the documents
-
-    def _document(self, address: Any) -> Any:
-        key = (address.segment_ord, address.doc)
-        if key not in self._read:
-            self._read[key] = self._searcher.doc(address)
-        return self._read[key]
-
-    def _holds(self, address: Any) -> bool:
-        even = Exact.even(_body(self._document(address)))
-        return all(words.within(even) for words in self._exact)
-
-
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
     """Turn what the engine says of files it cannot use into a sentence with a remedy."""
@@ -455,22 +254,6 @@ def _unreadable(error: BaseException) -> IndexUnavailable:
         f"the search index cannot be read or written ({type(error).__name__})",
         hint="It is made again from the store: hypatia-mem worker drain",
     )
-
-
-def _telling(text: str) -> list[str]:
-    """Return a query's terms without those that are everywhere, unless it has no others."""
-    words = [term for term in dict.fromkeys(terms(text)) if not is_character(term)][:MAX_TERMS]
-    return [word for word in words if word not in STOP] or words
-
-
-def _snippet(text: str, wanted: Sequence[str]) -> str:
-    if len(text) <= SNIPPET_CHARS:
-        return text
-    lowered = text.lower()
-    places = [place for word in wanted if word and (place := lowered.find(word.lower())) >= 0]
-    start = max(0, min(places, default=0) - SNIPPET_CHARS // 4)
-    end = start + SNIPPET_CHARS
-    return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
 
 
 def _schema(tantivy: Any) -> Any:
@@ -494,48 +277,25 @@ def _tantivy_document(document: Document) -> Any:
 
     cut = terms(document.text)
     made = tantivy.Document()
-    made.add_text("name", _key(document.name))
+    made.add_text("name", scope_key(document.name))
     made.add_text("catalog", document.catalog)
     made.add_text("kind", document.kind)
     for scope in document.scopes:
-        made.add_text("scope", _key(scope))
+        made.add_text("scope", scope_key(scope))
     made.add_text("session", document.session)
     made.add_text("role", document.role)
     for tag in document.tags:
-        made.add_text("tag", _key(tag))
+        made.add_text("tag", scope_key(tag))
     made.add_text("text", " ".join(cut))
-    made.add_text("word", " ".join(map(_word_key, cut)))
+    made.add_text("word", " ".join(map(word_key, cut)))
     made.add_bytes("body", document.text.encode("utf-8", "replace"))
     made.add_integer("key", _number(f"{document.catalog}\n{document.name}"))
     made.add_integer("turn", document.turn or 0)
     if document.at is not None:
-        made.add_integer("at", _micros(document.at))
+        made.add_integer("at", micros(document.at))
     return made
-
-
-def _body(document: Any) -> str:
-    return bytes(document.get_first("body") or b"").decode("utf-8")
-
-
-def _micros(at: datetime) -> int:
-    return int(at.replace(tzinfo=UTC).timestamp() * 1e6)
 
 
 def _number(text: str) -> int:
     digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
-
-
-_COMPOUND = "\x01"
-
-
-def _word_key(term: str) -> str:
-    """Return the term of an unstemmed word; compounds stand apart, so that a walk over the words
-    with a beginning does not meet every path and every call that has it.
-    """
-    return term if term.isalnum() else _COMPOUND + term
-
-
-def _key(text: str) -> str:
-    """Return a term for a name or a scope; the empty (global) scope needs one too."""
-    return "=" + text.encode("utf-8", "replace")[:60_000].decode("utf-8", "ignore")
