@@ -16,7 +16,7 @@ import typer
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
 from hypatia_mem.cli.output import emit, print_json, print_rows, say
-from hypatia_mem.cli.searching import find
+from hypatia_mem.cli.searching import find_keys
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
 
@@ -123,9 +123,9 @@ class _Hits:
         self.cut = False
 
     def __call__(self, text: str, catalog: str) -> Sequence[tuple[str, float]]:
-        found = find(self.home, text, catalog=catalog, limit=self.reach)
+        found = find_keys(self.home, text, catalog=catalog, limit=self.reach)
         self.cut = self.cut or len(found) >= self.reach
-        return [(hit.name, hit.score) for hit in found]
+        return found
 
 
 def session_current(
