@@ -8,7 +8,7 @@ from typing import Any
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
 from hypatia_mem.store import rows
-from hypatia_mem.store.tombstones import Tombstones, canonical
+from hypatia_mem.store.tombstones import Tombstones
 from hypatia_mem.store.versions import Versions
 
 __all__ = ["MAX_NAME", "EntryWrites", "is_withheld"]
@@ -123,8 +123,7 @@ class EntryWrites(Tombstones, Versions):
         ).fetchone()
         if found:
             return Outcome("unchanged", row["triple"])
-        ends = {"name:" + canonical(row[end]) for end in ("subject", "object")}
-        digests = self._tomb_digests({canonical(row["content"]), *ends})
+        digests = self._statement_digests(row["subject"], row["object"], row["content"])
         refusal = self._refusal(digests, row["scopes"], row["triple"], "statement")
         if refusal is not None:
             return refusal

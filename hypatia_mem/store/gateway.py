@@ -7,17 +7,17 @@ too. Messages go in by the thousand with one statement a table: a row at a time 
 times as much.
 
 Its parts: ``writing`` (ledger rows, how rows go in), ``tombstones``, ``versions``, ``entries``,
-``messages``, ``merging``, ``upkeep``.
+``messages``, ``merging``, ``upkeep``, ``undoing``.
 """
 
 from __future__ import annotations
 
 from hypatia_mem.store.merging import MergeWrites
-from hypatia_mem.store.messages import MessageWrites
+from hypatia_mem.store.undoing import Undoing
 from hypatia_mem.store.upkeep import UpkeepWrites
 
 __all__ = ["Transaction"]
 
 
-class Transaction(MergeWrites, MessageWrites, UpkeepWrites):
+class Transaction(MergeWrites, Undoing, UpkeepWrites):
     """An open change. Made by ``Store.transaction`` only."""

@@ -11,7 +11,7 @@ from hypatia_mem.errors import NotFound
 from hypatia_mem.model import Entry, Message, Outcome, Session, Statement
 from hypatia_mem.store import rows
 from hypatia_mem.store.entries import EntryWrites
-from hypatia_mem.store.writing import plain
+from hypatia_mem.store.writing import CAPTURE, plain
 
 __all__ = ["MessageWrites"]
 
@@ -46,7 +46,9 @@ class MessageWrites(EntryWrites):
             rows.entry_row(rows.message_entry(message, number, scope), self.author, self.now)
             for message, number in fresh
         ]
+        again = self._next_versions([row["name"] for row in entries])
         for row in entries:
+            row["version"] = again.get(row["name"], 1)
             row["seq"] = self._note("create", row["name"], "message", after=row["content_digest"])
         self._bulk("entry", entries)
         self._bulk("message", [_message_row(message, number) for message, number in fresh])
@@ -78,6 +80,7 @@ class MessageWrites(EntryWrites):
         outcomes: list[Outcome] = []
         lines: list[dict[str, Any]] = []
         texts: list[tuple[Entry, Entry]] = []
+        rewritten: list[tuple[Message, dict[str, Any]]] = []
         for turn, changes in amendments.items():
             name = f"msg-{session_id}-{turn}"
             before = have.get(turn)
@@ -99,8 +102,9 @@ class MessageWrites(EntryWrites):
             if entry is not None and (after.text, after.at) != (before.text, before.at):
                 body = rows.message_entry(after, turn, "")
                 texts.append((entry, replace(entry, content=body.content)))
+                rewritten.append((before, lines[-1]))
             else:
-                self._note("amend", name, "message")
+                self._keep_amended(self._note("amend", name, "message"), before, lines[-1])
             outcomes.append(Outcome("updated", name))
         if lines:
             self.store.execute(
@@ -109,8 +113,19 @@ class MessageWrites(EntryWrites):
                 [session_id, [line["turn"] for line in lines]],
             )
             self._bulk("message", lines)
-        self._write_texts(texts)
+        seqs = self._write_texts(texts)
+        for seq, (was, became) in zip(seqs, rewritten, strict=True):
+            self._keep_amended(seq, was, became)
         return outcomes
+
+    def _keep_amended(self, seq: int, before: Message, became: Mapping[str, Any]) -> None:
+        if self.author.channel in CAPTURE:
+            return
+        was = _message_row(before, became["turn"])
+        changed = [name for name in became if became[name] != was[name]]
+        name = f"msg-{became['session_id']}-{became['turn']}"
+        parts = ({field: row[field] for field in changed} for row in (was, became))
+        self._keep_image(seq, "message", name, *parts)
 
     def put_session(self, session: Session) -> Outcome:
         """Store what is known of a session; empty fields leave what was known before.
@@ -122,13 +137,14 @@ class MessageWrites(EntryWrites):
         if before is None:
             row = {f.name: getattr(session, f.name) for f in fields(Session)}
             self._insert_session(row)
-            self._note("create", session.id, "session", index=False)
+            seq = self._note("create", session.id, "session", index=False)
+            self._keep_image(seq, "session", session.id, None, row)
             return Outcome("created", session.id)
         merged = _merged(before, session)
         if merged == before:
             return Outcome("unchanged", session.id)
         self._update_session(merged)
-        self._note("update", session.id, "session", index=False)
+        self._note_session(before, merged)
         return Outcome("updated", session.id)
 
     def edit_session(self, session_id: str, **changes: Any) -> Outcome:
@@ -142,8 +158,15 @@ class MessageWrites(EntryWrites):
         self._update_session(
             replace(after, updated_at=max(self.now, before.updated_at or self.now))
         )
-        self._note("update", session_id, "session", index=False)
+        self._note_session(before, after)
         return Outcome("updated", session_id)
+
+    def _note_session(self, before: Session, after: Session) -> None:
+        seq = self._note("update", before.id, "session", index=False)
+        names = [f.name for f in fields(Session)]
+        changed = [name for name in names if getattr(before, name) != getattr(after, name)]
+        parts = ({name: getattr(one, name) for name in changed} for one in (before, after))
+        self._keep_image(seq, "session", before.id, *parts)
 
     def put_summary(self, session_id: str, text: str, source: str, scope: str) -> Outcome:
         """Store a session's real summary as ``session-<ID>`` and link all its messages to it.
@@ -165,25 +188,31 @@ class MessageWrites(EntryWrites):
             self._belong(session_id, scope, range(1, self._turns(session_id) + 1))
         return outcome
 
-    def _write_texts(self, pairs: Sequence[tuple[Entry, Entry]]) -> None:
-        """Give many entries a new content, with one statement; the old ones become versions."""
+    def _write_texts(self, pairs: Sequence[tuple[Entry, Entry]]) -> list[int]:
+        """Give many entries a new content, with one statement; the old ones become versions.
+
+        Returns the ledger sequence number of each.
+        """
         if not pairs:
-            return
+            return []
         types = {
             "name": "VARCHAR", "content": "VARCHAR", "content_digest": "VARCHAR", "seq": "BIGINT",
         }  # fmt: skip
-        values = []
+        values: list[dict[str, Any]] = []
+        seqs: list[int] = []
         for before, after in pairs:
             old, new = rows.digest(before.content), rows.digest(after.content)
+            seqs.append(self._note("update", before.name, before.kind, before=old, after=new))
             values.append(
                 {
                     "name": before.name,
                     "content": after.content,
                     "content_digest": new,
-                    "seq": self._note("update", before.name, before.kind, before=old, after=new),
+                    "seq": seqs[-1],
                 }
             )
-        self._retire("entry", {str(value["name"]): int(str(value["seq"])) for value in values})
+        names = [before.name for before, _ in pairs]
+        self._retire("entry", dict(zip(names, seqs, strict=True)))
         self.store.execute(
             """
             UPDATE entry SET content = v.content, content_digest = v.content_digest, seq = v.seq,
@@ -193,6 +222,7 @@ class MessageWrites(EntryWrites):
             """,  # numbered: which `?` comes first here, DuckDB 1.5 and 2.0 see differently
             [self.author.producer, self.now, json.dumps(values), json.dumps([types])],
         )
+        return seqs
 
     def _belong(self, session_id: str, scope: str, turns: Iterable[int]) -> None:
         """Link messages to their session's entry, once it exists."""

@@ -315,6 +315,8 @@ _M002 = (
         became VARCHAR
     )
     """,
+    # Of what was done before, undoing would lack something.
+    "INSERT INTO meta SELECT 'history_from', coalesce(max(seq), 0)::VARCHAR FROM mutation",
     f"CREATE OR REPLACE VIEW live_entry AS SELECT {_ENTRY_COLUMNS} FROM entry WHERE {_LIVE}",
     f"""
     CREATE OR REPLACE VIEW withheld_entry AS SELECT {_ENTRY_COLUMNS} FROM entry WHERE {_WITHHELD}

@@ -19,6 +19,9 @@ _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
+_COVERED = (
+    "digest IN (SELECT unnest($1::VARCHAR[])) AND ($2 OR scope IN (SELECT unnest($3::VARCHAR[])))"
+)
 _QUOTES = str.maketrans("‘’‚‛“”„‟‐‑‒–—", "'" * 4 + '"' * 4 + "-" * 5)
 
 
@@ -53,21 +56,16 @@ class Tombstones(Writing):
     def _refusal(
         self, digests: Sequence[str], scopes: Sequence[str], target: str, kind: str
     ) -> Outcome | None:
-        everywhere = not scopes or GLOBAL_SCOPE in scopes
-        params = [list(digests), everywhere, [*scopes, GLOBAL_SCOPE]]
-        where = (
-            "digest IN (SELECT unnest($1::VARCHAR[]))"
-            " AND ($2 OR scope IN (SELECT unnest($3::VARCHAR[])))"
-        )
-        hit = self.store.execute(
-            f"SELECT 1 FROM tombstone WHERE {where}",  # noqa: S608 - our own clause
-            params,
-        ).fetchone()
-        if not hit:
+        if not self._buried(digests, scopes):
             return None
         if self.author.channel in PERSON_CHANNELS:
-            self.store.execute(f"DELETE FROM tombstone WHERE {where}", params)  # noqa: S608 - same
-            self._note("lift", target, kind, index=False)
+            lifted = self.store.run(
+                f"DELETE FROM tombstone WHERE {_COVERED} RETURNING *",  # noqa: S608 - our clause
+                _covering(digests, scopes),
+            )
+            seq = self._note("lift", target, kind, index=False)
+            for row in lifted:
+                self._keep_image(seq, "tombstone", row["digest"], row, None)
             return None
         self._note("refuse", target, kind, reason="forgotten before", index=False)
         return Outcome("refused", target, reason="this was forgotten before")
@@ -88,11 +86,37 @@ class Tombstones(Writing):
                     ],
                 )
 
+    def _buried(self, digests: Sequence[str], scopes: Sequence[str]) -> bool:
+        """Tell whether one of these values was forgotten where these scopes would show it."""
+        hit = self.store.execute(
+            f"SELECT 1 FROM tombstone WHERE {_COVERED} LIMIT 1",  # noqa: S608 - our own clause
+            _covering(digests, scopes),
+        ).fetchone()
+        return hit is not None
+
     def _value_digests(self, entry: Entry) -> list[str]:
-        values = {canonical(rows.clean(entry.content))}
-        if entry.kind in _MEMORY_KINDS:
-            values.add("name:" + canonical(rows.clean(entry.name)))
+        return self._entry_digests(entry.name, entry.content, entry.kind)
+
+    def _entry_digests(self, name: str, content: str, kind: str) -> list[str]:
+        """Return the digests under which an entry would have been forgotten."""
+        values = {canonical(rows.clean(content))}
+        if kind in _MEMORY_KINDS:
+            values.add("name:" + canonical(rows.clean(name)))
         return self._tomb_digests(values)
+
+    def _statement_digests(self, subject: str, object_: str, content: str) -> list[str]:
+        """Return the digests of what a statement speaks of, and of what it says."""
+        ends = {"name:" + canonical(end) for end in (subject, object_)}
+        return self._tomb_digests({canonical(content), *ends})
 
     def _tomb_digests(self, values: Iterable[str]) -> list[str]:
         return [self._key.digest("tombstone", value) for value in values if value]
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def _covering(digests: Sequence[str], scopes: Sequence[str]) -> list[object]:
+    """Return the parameters of ``_COVERED``: what is global is seen in every scope."""
+    everywhere = not scopes or GLOBAL_SCOPE in scopes
+    return [list(digests), everywhere, [*scopes, GLOBAL_SCOPE]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from hypatia_mem.model import Outcome
 from hypatia_mem.store import rows
@@ -33,12 +34,17 @@ class UpkeepWrites(Versions):
                 "UPDATE project SET aliases = ?, excluded = ? WHERE scope = ?",
                 [wanted["aliases"], wanted["excluded"], scope],
             )
+            became = {**row, **wanted}
         else:
-            self.store.execute(
-                "INSERT INTO project VALUES (?, ?, ?, ?)",
-                [scope, list(aliases or ()), bool(excluded), self.now],
-            )
-        self._note("update" if found else "create", scope, "project", index=False)
+            became = {
+                "scope": scope,
+                "aliases": list(aliases or ()),
+                "excluded": bool(excluded),
+                "created_at": self.now,
+            }
+            self.store.execute("INSERT INTO project VALUES (?, ?, ?, ?)", list(became.values()))
+        seq = self._note("update" if found else "create", scope, "project", index=False)
+        self._keep_image(seq, "project", scope, found[0] if found else None, became)
         return Outcome("updated" if found else "created", scope)
 
     def put_root(
@@ -46,34 +52,67 @@ class UpkeepWrites(Versions):
     ) -> Outcome:
         """Store a folder's marks and the project it belongs to."""
         path = rows.clean(path)
+        before = self._root(path)
+        became = {
+            "path": path,
+            "scope": scope,
+            "git_key": git_key,
+            "origin_key": origin_key,
+            "remote": rows.clean(remote),
+            "seen_at": self.now,
+        }
         self.store.execute("DELETE FROM root WHERE path = ?", [path])
-        self.store.execute(
-            "INSERT INTO root VALUES (?, ?, ?, ?, ?, ?)",
-            [path, scope, git_key, origin_key, rows.clean(remote), self.now],
+        self.store.execute("INSERT INTO root VALUES (?, ?, ?, ?, ?, ?)", list(became.values()))
+        self._keep_image(
+            self._note("update", scope, "root", index=False), "root", path, before, became
         )
-        self._note("update", scope, "root", index=False)
         return Outcome("updated", path)
 
     def delete_root(self, path: str) -> Outcome:
         """Forget a folder; its project stays."""
-        self.store.execute("DELETE FROM root WHERE path = ?", [rows.clean(path)])
-        self._note("delete", "", "root", index=False)
+        path = rows.clean(path)
+        before = self._root(path)
+        self.store.execute("DELETE FROM root WHERE path = ?", [path])
+        self._keep_image(self._note("delete", "", "root", index=False), "root", path, before, None)
         return Outcome("deleted", path)
+
+    def _root(self, path: str) -> dict[str, Any] | None:
+        found = self.store.run("SELECT * FROM root WHERE path = ?", [path])
+        return found[0] if found else None
 
     def rename_scope(self, old: str, new: str) -> int:
         """Put everything of scope ``old`` under ``new``; returns how many entries changed."""
         names = self._rescope("entry", old, new)
         self._rescope("statement", old, new)
-        self.store.execute("UPDATE session SET project = ? WHERE project = ?", [new, old])
-        self.store.execute("UPDATE root SET scope = ? WHERE scope = ?", [new, old])
-        self.store.execute("UPDATE tombstone SET scope = ? WHERE scope = ?", [new, old])
+        seq = self._note("rename", new, "project", reason="scope", index=False)
+        for kind, key, field in (
+            ("session", "id", "project"),
+            ("root", "path", "scope"),
+            ("tombstone", "digest", "scope"),
+        ):
+            self._rename_in(seq, kind, key, field, old, new)
         found = self.store.run("SELECT * FROM project WHERE scope = ?", [old])
         target = self.store.run("SELECT * FROM project WHERE scope = ?", [new])
-        self.store.execute("DELETE FROM project WHERE scope = ?", [old])
+        if found:
+            self.store.execute("DELETE FROM project WHERE scope = ?", [old])
+            self._keep_image(seq, "project", old, found[0], None)
         if found and not target:
             self.put_project(new, aliases=found[0]["aliases"], excluded=found[0]["excluded"])
-        self._note("rename", new, "project", reason="scope", index=False)
         return names
+
+    def _rename_in(self, seq: int, kind: str, key: str, field: str, old: str, new: str) -> None:
+        """Put a small table's rows under another scope."""
+        for row in self.store.run(
+            f"SELECT * FROM {kind} WHERE {field} = ?",  # noqa: S608 - our own names
+            [old],
+        ):
+            whole = kind == "tombstone"  # its rows have no key of their own
+            was = row if whole else {field: old}
+            self._keep_image(seq, kind, row[key], was, {**was, field: new})
+        self.store.execute(
+            f"UPDATE {kind} SET {field} = ? WHERE {field} = ?",  # noqa: S608 - our own names
+            [new, old],
+        )
 
     def _rescope(self, table: str, old: str, new: str) -> int:
         """Put a table's rows of one scope under another; returns how many there were."""

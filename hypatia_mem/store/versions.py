@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from hypatia_mem.model import GLOBAL_SCOPE, Entry
 from hypatia_mem.store import rows
 from hypatia_mem.store.tombstones import canonical
-from hypatia_mem.store.writing import TABLES, Writing, plain
+from hypatia_mem.store.writing import TABLES, Writing
 
 __all__ = ["VERSIONS", "Versions"]
 
@@ -47,34 +45,35 @@ class Versions(Writing):
         ).fetchone()
         return int(found[0]) if found else 1
 
+    def _next_versions(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the next version numbers of those of these names that had versions before.
+
+        Only names whose messages were once taken out again come a second time: without such a
+        thing there is nothing to look for.
+        """
+        taken_out = self.store.execute(
+            "SELECT 1 FROM image WHERE kind = 'message' AND became IS NULL LIMIT 1"
+        ).fetchone()
+        if not taken_out:
+            return {}
+        found = self.store.execute(
+            "SELECT name, max(version) + 1 FROM version"
+            " WHERE name IN (SELECT unnest(?::VARCHAR[])) GROUP BY name",
+            [list(names)],
+        ).fetchall()
+        return {str(name): int(version) for name, version in found}
+
     def _empty_message(self, entry: Entry, seq: int) -> None:
         """Take the words out of a deleted message's row; an image of them is kept."""
+        where = [entry.session_id, entry.turn]
         found = self.store.run(
-            "SELECT uuid, parts, text_digest FROM message WHERE session_id = ? AND turn = ?",
-            [entry.session_id, entry.turn],
+            "SELECT parts, text_digest FROM message WHERE session_id = ? AND turn = ?", where
         )
         for row in found:
-            uuid = row.pop("uuid")
-            self._keep_image(seq, "message", uuid, row, {"parts": "[]", "text_digest": ""})
+            self._keep_image(seq, "message", entry.name, row, {"parts": "[]", "text_digest": ""})
         self.store.execute(
             "UPDATE message SET parts = '[]', text_digest = '' WHERE session_id = ? AND turn = ?",
-            [entry.session_id, entry.turn],
-        )
-
-    def _keep_image(
-        self,
-        seq: int,
-        kind: str,
-        key: str,
-        was: Mapping[str, Any] | None,
-        became: Mapping[str, Any] | None,
-    ) -> None:
-        """Keep what undoing a change of one of the small tables needs; None stands for no row."""
-        said = [
-            None if one is None else json.dumps(dict(one), default=plain) for one in (was, became)
-        ]
-        self.store.execute(
-            "INSERT INTO image VALUES (?, ?, ?, ?, ?, ?)", [seq, self.op_id, kind, key, *said]
+            where,
         )
 
     def _purge(self, entry: Entry) -> None:
@@ -87,12 +86,8 @@ class Versions(Writing):
         self.store.execute(
             "DELETE FROM statement_version WHERE subject = $1 OR object = $1", [name]
         )
-        if entry.kind == "message":
-            self.store.execute(
-                "DELETE FROM image WHERE kind = 'message' AND key IN"
-                " (SELECT uuid FROM message WHERE session_id = ? AND turn = ?)",
-                [entry.session_id, entry.turn],
-            )
+        self._images = [row for row in self._images if row["key"] != name]
+        self.store.execute("DELETE FROM image WHERE kind = 'message' AND key = ?", [name])
         for table in ("version", "statement_version"):
             same = [
                 row["id"]

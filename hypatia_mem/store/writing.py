@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.model import Author
+from hypatia_mem.model import Author, Channel
 from hypatia_mem.store import ledger, rows
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["TABLES", "Writing", "new_op_id", "plain"]
+__all__ = ["CAPTURE", "TABLES", "Writing", "new_op_id", "plain"]
+
+CAPTURE = frozenset({Channel.HOOK, Channel.TRANSCRIPT})
 
 _ENTRY_TYPES: dict[str, object] = {
     "name": "VARCHAR", "content": "VARCHAR", "content_digest": "VARCHAR", "tags": ["VARCHAR"],
@@ -45,13 +47,40 @@ _MUTATION_TYPES: dict[str, object] = {
     "channel": "VARCHAR", "verb": "VARCHAR", "target": "VARCHAR", "before_digest": "VARCHAR",
     "after_digest": "VARCHAR", "reason": "VARCHAR", "prev_hash": "VARCHAR", "hash": "VARCHAR",
 }  # fmt: skip
+_TOMBSTONE_TYPES: dict[str, object] = {
+    "digest": "VARCHAR", "key_id": "VARCHAR", "scope": "VARCHAR", "reason": "VARCHAR",
+    "actor": "VARCHAR", "at": "TIMESTAMP", "op_id": "VARCHAR",
+}  # fmt: skip
+_SESSION_TYPES: dict[str, object] = {
+    "id": "VARCHAR", "project": "VARCHAR", "title": "VARCHAR", "user": "VARCHAR",
+    "agent": "VARCHAR", "client": "VARCHAR", "cwd": "VARCHAR", "git_branch": "VARCHAR",
+    "transcript_path": "VARCHAR", "forked_from": "VARCHAR", "started_at": "TIMESTAMP",
+    "updated_at": "TIMESTAMP", "ended_at": "TIMESTAMP", "end_reason": "VARCHAR",
+    "pinned": "BOOLEAN", "archived": "BOOLEAN", "tags": ["VARCHAR"], "turns": "INTEGER",
+}  # fmt: skip
+_PROJECT_TYPES: dict[str, object] = {
+    "scope": "VARCHAR", "aliases": ["VARCHAR"], "excluded": "BOOLEAN", "created_at": "TIMESTAMP",
+}  # fmt: skip
+_ROOT_TYPES: dict[str, object] = {
+    "path": "VARCHAR", "scope": "VARCHAR", "git_key": "VARCHAR", "origin_key": "VARCHAR",
+    "remote": "VARCHAR", "seen_at": "TIMESTAMP",
+}  # fmt: skip
 _TOUCHED_TYPES: dict[str, object] = {"seq": "BIGINT", "name": "VARCHAR", "kind": "VARCHAR"}
+_IMAGE_TYPES: dict[str, object] = {
+    "seq": "BIGINT", "op_id": "VARCHAR", "kind": "VARCHAR", "key": "VARCHAR", "was": "VARCHAR",
+    "became": "VARCHAR",
+}  # fmt: skip
 TABLES: dict[str, dict[str, object]] = {
     "entry": _ENTRY_TYPES,
     "statement": _STATEMENT_TYPES,
     "message": _MESSAGE_TYPES,
     "mutation": _MUTATION_TYPES,
     "touched": _TOUCHED_TYPES,
+    "image": _IMAGE_TYPES,
+    "tombstone": _TOMBSTONE_TYPES,
+    "session": _SESSION_TYPES,
+    "project": _PROJECT_TYPES,
+    "root": _ROOT_TYPES,
 }
 _KINDS = frozenset(
     {"knowledge", "message", "session", "rule", "taboo", "memory", "summary", "work-unit"}
@@ -91,6 +120,7 @@ class Writing:
         self._seq, self._hash = (int(last[0]), str(last[1])) if last else (0, ledger.GENESIS)
         self._mutations: list[dict[str, Any]] = []
         self._touched: list[dict[str, Any]] = []
+        self._images: list[dict[str, Any]] = []
 
     @property
     def seq(self) -> int:
@@ -99,21 +129,30 @@ class Writing:
 
     @contextmanager
     def acting(self, author: Author) -> Iterator[None]:
-        """Do the block's writes in another author's name, in the same transaction."""
-        before, self.author = self.author, author
+        """Do the block's writes in another author's name, in the same transaction.
+
+        What comes through another door, or from a turn, is an operation of its own: what a prompt
+        asked for can be undone apart from the turns that were stored with it.
+        """
+        before, op_id = self.author, self.op_id
+        if (author.channel, author.turn) != (before.channel, before.turn):
+            self.op_id = new_op_id(self.now)
+        self.author = author
         try:
             yield
         finally:
-            self.author = before
+            self.author, self.op_id = before, op_id
 
     def finish(self) -> None:
         """Write what has been collected for the ledger; the store calls this before it commits."""
         self._bulk("mutation", self._mutations)
         self._bulk("touched", self._touched)
+        self._bulk("image", self._images)
         if self._mutations:
             self.set_meta("ledger_seq", str(self._seq))
         self._mutations.clear()
         self._touched.clear()
+        self._images.clear()
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a value among the store's own notes."""
@@ -138,7 +177,7 @@ class Writing:
         self._seq += 1
         target = rows.clean(target)
         plain = _is_own_name(target, kind)
-        known = kind in _KINDS or kind in ("statement", "project", "root")
+        known = kind in _KINDS or kind in ("statement", "project", "root", "operation")
         row: dict[str, Any] = {
             "seq": self._seq,
             "at": self.now,
@@ -161,6 +200,34 @@ class Writing:
                 catalog, name = "gone", self._key.document_id(catalog, target)
             self._touched.append({"seq": self._seq, "name": name, "kind": catalog})
         return self._seq
+
+    def _keep_image(
+        self,
+        seq: int,
+        kind: str,
+        key: str,
+        was: Mapping[str, Any] | None,
+        became: Mapping[str, Any] | None,
+    ) -> None:
+        """Keep what undoing a change of one of the small tables needs; None stands for no row.
+
+        Nothing is kept of what hooks and transcripts say: that is not undone, it was so.
+        """
+        if self.author.channel in CAPTURE:
+            return
+        said = [
+            None if one is None else json.dumps(dict(one), default=plain) for one in (was, became)
+        ]
+        self._images.append(
+            {
+                "seq": seq,
+                "op_id": self.op_id,
+                "kind": kind,
+                "key": key,
+                "was": said[0],
+                "became": said[1],
+            }
+        )
 
     def _forget_touched(self, names: Sequence[str]) -> None:
         """Drop the index's notes of names that go: a name may be words of a person."""
@@ -192,6 +259,6 @@ class Writing:
 
 def _is_own_name(name: str, kind: str) -> bool:
     """Tell whether a target is a name that the program made, and no words of a person."""
-    if kind in ("project", "root"):
+    if kind in ("project", "root", "operation"):
         return True
     return (kind == "message" and name.startswith("msg-")) or kind == "session"
