@@ -57,6 +57,15 @@ class Settings:
     snapshot_every_hours: int = 24
     spool_keep_days: int = 7
     brief_max_units: int = 9500
+    summary_by: str = "extractive"
+    summary_words: int = 600
+    summary_window: int = 0
+    summary_floor: int = 30
+    cascade_max_tokens: int = 0
+    cascade_percent: int = 90
+    cascade_batch: int = 16
+    cascade_keep_last: int = 3
+    cascade_max_level: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +177,70 @@ SETTINGS: Mapping[str, Setting] = {
             least=500,
             most=10000,
         ),
+        Setting(
+            "summary_by",
+            "choice",
+            "Who condenses old messages: sentences chosen by the program itself, without a model "
+            "(extractive), the session's own agent when it is asked to (agent), or nobody (off).",
+            choices=("extractive", "agent", "off"),
+        ),
+        Setting(
+            "summary_words",
+            "whole",
+            "Length of a summary in words; one of little text is shorter.",
+            least=20,
+            most=5000,
+        ),
+        Setting(
+            "summary_window",
+            "whole",
+            "Tokens that are condensed into one summary; 0 is what the summariser can take.",
+            least=0,
+            most=10_000_000,
+        ),
+        Setting(
+            "summary_floor",
+            "whole",
+            "Percent of names, paths, numbers and commands that a summary should keep; below it "
+            "the most frequent ones are listed at its end.",
+            least=0,
+            most=100,
+        ),
+        Setting(
+            "cascade_max_tokens",
+            "whole",
+            "Tokens of the model's window; 0 looks the model up in the table of windows.",
+            least=0,
+            most=100_000_000,
+        ),
+        Setting(
+            "cascade_percent",
+            "whole",
+            "Percent of the window at which unsummarised messages are condensed.",
+            least=1,
+            most=100,
+        ),
+        Setting(
+            "cascade_batch",
+            "whole",
+            "So many summaries of a level make one of the next.",
+            least=2,
+            most=1000,
+        ),
+        Setting(
+            "cascade_keep_last",
+            "whole",
+            "So many of a project's newest messages are left as they are.",
+            least=0,
+            most=1000,
+        ),
+        Setting(
+            "cascade_max_level",
+            "whole",
+            "The highest level of summaries of summaries.",
+            least=1,
+            most=50,
+        ),
     )
 }
 
@@ -237,7 +310,7 @@ def read_table(home: Path, table: str) -> dict[str, str]:
         raise ConfigError(problem, hint=f"Correct it by hand: {home / 'config.toml'}")
     found = written.get(table)
     pairs = found.items() if isinstance(found, dict) else ()
-    return {key: value for key, value in pairs if isinstance(value, str)}
+    return {key: str(value) for key, value in pairs if type(value) in (str, int)}
 
 
 def write_table(home: Path, table: str, values: Mapping[str, str]) -> None:

@@ -1,0 +1,392 @@
+"""What of the cascade is due, and why: reading only.
+
+Level 1 is due when messages that no summary covers fill a share of the model's window, level N when
+there are ``cascade_batch`` summaries of level N-1 that none covers. A batch larger than the
+summariser's window is split; the parts that are still to do are noted in the store (*owed*), and so
+are the messages of a summary that lost one of its sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hypatia_mem.memory.summarise import windows
+from hypatia_mem.memory.summarise.extractive import Extractive
+
+if TYPE_CHECKING:
+    from hypatia_mem.config import Settings
+    from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.summaries import Pending
+
+__all__ = [
+    "ATTEMPTS",
+    "CONTEXT",
+    "FAILED",
+    "OWED",
+    "Batch",
+    "Planned",
+    "Planner",
+    "plan",
+    "slices",
+    "split",
+    "status",
+    "tiers",
+]
+
+ATTEMPTS = 6
+AGENT_WINDOW = 20_000  # tokens: what a session can be handed without filling its own window
+OWED, FAILED, CONTEXT = "cascade_owed", "cascade_failed", "cascade_context"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Items that become one summary. ``reason`` is why now; ``rest``: of the same trigger, later.
+
+    ``ticket`` names exactly these items in this state.
+    """
+
+    level: int
+    scopes: tuple[str, ...]
+    items: tuple[Pending, ...]
+    reason: str
+    rest: tuple[tuple[str, ...], ...] = ()
+    mark: tuple[str, int] | None = None  # the session and turn whose full context was the reason
+
+    @property
+    def tokens(self) -> int:
+        """Return the skill's estimate: a quarter of the characters."""
+        return sum(item.chars for item in self.items) // 4
+
+    @property
+    def ticket(self) -> str:
+        """Return what ``submit`` has to show: level, number of items, and their digest."""
+        text = "\n".join(f"{item.name} {item.digest}" for item in self.items)
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+        return f"{self.level}.{len(self.items)}.{digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a run would make in these scopes: (level, summaries, items of each, reason)."""
+
+    scopes: tuple[str, ...]
+    level: int
+    summaries: int
+    items: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What decides when and how much, for one group of scopes."""
+
+    trigger: int  # tokens
+    window: int
+    model: str
+
+
+# --- pure -----------------------------------------------------------------------------------------
+
+
+def slices(chars: Sequence[int], trigger: int, keep: int) -> list[int]:
+    """Return how many items each batch takes, the oldest first; the newest ``keep`` stay.
+
+    A batch begins while at least ``trigger`` tokens are left, kept ones counted too, and takes
+    items until it has as many.
+
+    >>> slices([400] * 10, 300, 0), slices([400] * 3, 300, 1), slices([400] * 2, 300, 0)
+    ([3, 3, 3], [2], [])
+    """
+    found: list[int] = []
+    left = sum(chars)
+    at, end = 0, len(chars) - keep
+    while at < end and left >= 4 * trigger:
+        start, taken = at, 0
+        while at < end and taken < 4 * trigger:
+            taken += chars[at]
+            at += 1
+        left -= taken
+        found.append(at - start)
+    return found
+
+
+def split(tokens: Sequence[int], window: int) -> list[int]:
+    """Return how many items each part takes so that each fits the window, as even as it goes.
+
+    An item larger than the window is a part of its own.
+
+    >>> split([10, 10, 10, 10], 25), split([50], 25), split([10, 10], 25)
+    ([2, 2], [1], [2])
+    """
+    total = sum(tokens)
+    parts = max(1, -(-total // max(1, window)))
+    share = total / parts
+    found: list[int] = []
+    count = taken = 0
+    for size in tokens:
+        if count and (taken + size > window or taken + size / 2 > share):
+            found.append(count)
+            count = taken = 0
+        count += 1
+        taken += size
+    return [*found, count] if count else found
+
+
+def tiers(first: int, unlinked: Mapping[int, int], batch: int, highest: int) -> dict[int, int]:
+    """Return how many summaries of each level come of ``first`` new ones of level 1.
+
+    ``unlinked`` are those of each level that none above covers yet.
+
+    >>> tiers(256, {}, 16, 8), tiers(1, {1: 15, 2: 15}, 16, 8), tiers(1, {1: 14}, 16, 8)
+    ({1: 256, 2: 16, 3: 1}, {1: 1, 2: 1, 3: 1}, {1: 1})
+    """
+    made = {1: first} if first else {}
+    new = first
+    for level in range(2, highest + 1):
+        new = (unlinked.get(level - 1, 0) + new) // batch
+        if new:
+            made[level] = new
+        elif not any(count >= batch for at, count in unlinked.items() if at >= level):
+            break
+    return made
+
+
+# --- reading what is due --------------------------------------------------------------------------
+
+
+class Planner:
+    """Says what is due, from one open store; ``read`` are the reads of the cascade."""
+
+    def __init__(self, store: Store, home: Path, settings: Settings, now: datetime) -> None:
+        """Read the notes of the cascade."""
+        from hypatia_mem.store import summaries
+
+        self.read = summaries
+        self.store = store
+        self.settings = settings
+        self.now = now
+        self.windows = windows.own(home)
+        self.owed: list[list[str]] = summaries.read_note(store, OWED, [])
+        self.failed: dict[str, dict[str, Any]] = summaries.read_note(store, FAILED, {})
+        self.excluded: Set[str] = {
+            project.scope for project in store.projects() if project.excluded
+        }
+
+    def limits(self, scopes: Sequence[str]) -> _Limits:
+        """Return how much of a project's messages make a batch, and how much one summary takes."""
+        settings = self.settings
+        model = "" if settings.cascade_max_tokens else self.read.last_model(self.store, scopes)
+        most = settings.cascade_max_tokens or windows.window_of(model, self.windows)
+        window = settings.summary_window or (
+            AGENT_WINDOW if settings.summary_by == "agent" else Extractive().window
+        )
+        return _Limits(max(1, most * settings.cascade_percent // 100), window, model)
+
+    def due(
+        self,
+        scopes: Sequence[str] | None,
+        *,
+        retry: bool = False,
+        without: Set[str] = frozenset(),
+    ) -> list[Batch]:
+        """Return the due batches of the lowest level that has any.
+
+        ``retry``: those too that failed and wait; ``without`` are tickets to leave out.
+        """
+        for level in range(1, self.settings.cascade_max_level + 1):
+            found: list[Batch] = []
+            for group in self.read.groups(self.store, level):
+                if self.left_out(group.scopes, scopes):
+                    continue
+                found += self.of_group(level, group.scopes, group.count)
+            ready = [
+                one for one in found if (retry or self.may_run(one)) and one.ticket not in without
+            ]
+            if ready:
+                return ready
+        return []
+
+    def left_out(self, own: tuple[str, ...], wanted: Sequence[str] | None) -> bool:
+        """Tell whether scopes were not asked for, or belong to projects that are not kept."""
+        if wanted is not None and not set(own) & set(wanted):
+            return True
+        return bool(own) and set(own) <= self.excluded
+
+    def of_group(self, level: int, scopes: tuple[str, ...], count: int) -> list[Batch]:
+        """Return the due batches of one group; ``count`` is how many items await them."""
+        if level > 1:
+            batch = self.settings.cascade_batch
+            if count < batch:
+                return []
+            items = self.read.pending(self.store, level, scopes)
+            return [
+                Batch(level, scopes, tuple(items[n : n + batch]), f"{batch} of level {level - 1}")
+                for n in range(0, len(items) - batch + 1, batch)
+            ]
+        return self._of_messages(scopes)
+
+    def _of_messages(self, scopes: tuple[str, ...]) -> list[Batch]:
+        limits = self.limits(scopes)
+        items = self.read.pending(self.store, 1, scopes)
+        owed = self._owed_of(items)
+        taken = {item.name for batch in owed for item in batch}
+        found = [part for batch in owed for part in self._parts(scopes, batch, "owed", limits)]
+        rest = [item for item in items if item.name not in taken]
+        newest = sorted(rest, key=lambda item: (item.at, item.turn or 0, item.name))
+        keep = {
+            item.name for item in newest[max(0, len(newest) - self.settings.cascade_keep_last) :]
+        }
+        old = [item for item in rest if item.name not in keep]
+        kept = sum(item.chars for item in rest if item.name in keep)
+        at = 0
+        for size in slices([*(item.chars for item in old), kept], limits.trigger, 1):
+            found += self._parts(scopes, old[at : at + size], "token threshold", limits)
+            at += size
+        if not found and old:
+            found += self._of_full_context(scopes, old, limits)
+        return found
+
+    def _of_full_context(
+        self, scopes: tuple[str, ...], old: Sequence[Pending], limits: _Limits
+    ) -> list[Batch]:
+        """Return a batch when the latest session has filled its context, once for each time."""
+        used = self.read.context_use(self.store, scopes)
+        if not used:
+            return []
+        session, turn, model, tokens = used[0]
+        most = self.settings.cascade_max_tokens or windows.window_of(model, self.windows)
+        if tokens < most * self.settings.cascade_percent // 100:
+            return []
+        told: dict[str, int] = self.read.read_note(self.store, CONTEXT, {})
+        since = [size for _, at, _, size in used if at > told.get(session, 0)]
+        if session in told and not any(size < most // 2 for size in since):
+            return []
+        items = [item for item in old if item.session_id == session]
+        parts = self._parts(scopes, items, "context full", limits) if items else []
+        return [replace(part, mark=(session, turn)) for part in parts]
+
+    def _owed_of(self, items: Sequence[Pending]) -> list[list[Pending]]:
+        known = {item.name: item for item in items}
+        found = []
+        for names in self.owed:
+            batch = [known[name] for name in names if name in known]
+            if batch:
+                found.append(batch)
+        return found
+
+    def _parts(
+        self, scopes: tuple[str, ...], items: Sequence[Pending], reason: str, limits: _Limits
+    ) -> list[Batch]:
+        """Split a batch by the summariser's window; each part knows those that come after it."""
+        sizes = split([item.chars // 4 + 1 for item in items], limits.window)
+        parts: list[tuple[Pending, ...]] = []
+        at = 0
+        for size in sizes:
+            parts.append(tuple(items[at : at + size]))
+            at += size
+        names = [tuple(item.name for item in part) for part in parts]
+        return [
+            Batch(1, scopes, part, reason, tuple(names[n + 1 :])) for n, part in enumerate(parts)
+        ]
+
+    def may_run(self, batch: Batch) -> bool:
+        """Tell whether a batch has not failed, or not too often and its time has come again."""
+        note = self.failed.get(batch.ticket)
+        if note is None:
+            return True
+        again = datetime.fromisoformat(str(note["again"]))
+        attempts = int(note["attempts"])
+        return attempts < ATTEMPTS and self.now >= again
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+def plan(
+    home: Path, settings: Settings, *, now: datetime, scopes: Sequence[str] | None
+) -> list[Planned]:
+    """Return what a run would make now, level by level and upward; nothing is changed."""
+    from hypatia_mem.store.connection import open_store
+
+    found: list[Planned] = []
+    with open_store(home, write=False) as store:
+        planner = Planner(store, home, settings, now)
+        waiting: dict[tuple[str, ...], dict[int, int]] = {}
+        first: dict[tuple[str, ...], list[Batch]] = {}
+        for level in range(1, settings.cascade_max_level + 1):
+            for group in planner.read.groups(store, level):
+                if planner.left_out(group.scopes, scopes):
+                    continue
+                if level == 1:
+                    batches = planner.of_group(1, group.scopes, group.count)
+                    first[group.scopes] = [one for one in batches if planner.may_run(one)]
+                else:
+                    waiting.setdefault(group.scopes, {})[level - 1] = group.count
+    for own in sorted(set(waiting) | set(first)):
+        found += _planned(own, first.get(own, []), waiting.get(own, {}), settings)
+    return found
+
+
+def _planned(
+    scopes: tuple[str, ...],
+    first: Sequence[Batch],
+    unlinked: Mapping[int, int],
+    settings: Settings,
+) -> Iterable[Planned]:
+    by_reason: dict[str, list[Batch]] = {}
+    for batch in first:
+        by_reason.setdefault(batch.reason, []).append(batch)
+    for reason, batches in by_reason.items():
+        items = sum(len(batch.items) for batch in batches)
+        yield Planned(scopes, 1, len(batches), items, reason)
+    size = settings.cascade_batch
+    made = tiers(len(first), unlinked, size, settings.cascade_max_level)
+    for level, count in made.items():
+        if level > 1:
+            yield Planned(scopes, level, count, count * size, f"{size} of level {level - 1}")
+
+
+def status(
+    home: Path, settings: Settings, *, now: datetime, scopes: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return what is unsummarised, what there is at each level, and when the next is due."""
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        planner = Planner(store, home, settings, now)
+        projects = []
+        for group in planner.read.groups(store, 1):
+            if planner.left_out(group.scopes, scopes):
+                continue
+            limits = planner.limits(group.scopes)
+            projects.append(
+                {
+                    "scopes": list(group.scopes),
+                    "messages": group.count,
+                    "tokens": group.chars // 4,
+                    "threshold": limits.trigger,
+                    "model": limits.model,
+                    "due": bool(planner.of_group(1, group.scopes, group.count)),
+                }
+            )
+        levels = [
+            {"level": level, "summaries": made, "unlinked": free}
+            for level, (made, free) in planner.read.levels(store, scopes).items()
+        ]
+        failed = [
+            {**note, "given_up": int(note["attempts"]) >= ATTEMPTS}
+            for note in planner.failed.values()
+            if scopes is None or set(note.get("scopes", ())) & set(scopes)
+        ]
+        return {
+            "by": settings.summary_by,
+            "projects": projects,
+            "levels": levels,
+            "owed": sum(len(names) for names in planner.owed),
+            "failed": failed,
+        }

@@ -1,0 +1,413 @@
+"""Summaries and what they cover: the reads of the cascade, and its two writes.
+
+A summary is an entry tagged ``summary`` and ``summary N``; a statement ``<summary> summary <item>``
+links it to each item it condenses. What no such statement points to is not summarised yet. A
+summary that is withheld still covers its items: whoever withheld it does not want it made again.
+
+A summary never outlives a source: when one goes or is withheld, ``drop_above`` takes out every
+summary above it in the same transaction, and notes which of their messages are owed a new one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hypatia_mem.model import Entry, Outcome, Statement
+from hypatia_mem.store import rows
+from hypatia_mem.store.tombstones import canonical
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.gateway import Transaction
+
+__all__ = [
+    "Group",
+    "Pending",
+    "Source",
+    "above",
+    "broken",
+    "contents",
+    "context_use",
+    "drop",
+    "drop_above",
+    "groups",
+    "last_model",
+    "levels",
+    "name_taken",
+    "note",
+    "pending",
+    "put",
+    "read_note",
+    "sample",
+    "sources",
+    "tag_of",
+]
+
+PREDICATE = "summary"
+_OWED = "cascade_owed"
+_COVERED = """
+    SELECT object FROM statement
+    WHERE predicate = 'summary' AND trust NOT IN ('candidate', 'rejected') AND expired_at IS NULL
+"""
+_LEVEL = r"^summary ([1-9][0-9]{0,3})$"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What is not summarised yet in exactly these scopes: how many entries and characters."""
+
+    scopes: tuple[str, ...]
+    count: int
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An entry that no summary covers; ``digest`` is that of its content."""
+
+    name: str
+    digest: str
+    scopes: tuple[str, ...]
+    session_id: str
+    turn: int | None
+    at: datetime
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a summary stands on: a name, the link's data, and the item if it can be read."""
+
+    name: str
+    data: str
+    entry: Entry | None
+
+
+def tag_of(level: int) -> str:
+    """Return the tag of the items that level ``level`` condenses."""
+    return "message" if level == 1 else f"summary {level - 1}"
+
+
+def groups(store: Store, level: int) -> list[Group]:
+    """Return what awaits a summary of this level, by scopes."""
+    found = store.execute(
+        f"""
+        SELECT list_sort(scopes) AS own, count(*), sum(length(content)) FROM live_entry
+        WHERE list_contains(tags, ?) AND name NOT IN ({_COVERED})
+        GROUP BY own ORDER BY own
+        """,  # noqa: S608 - a constant of this module
+        [tag_of(level)],
+    ).fetchall()
+    return [Group(tuple(scopes), int(count), int(chars or 0)) for scopes, count, chars in found]
+
+
+def pending(store: Store, level: int, scopes: Sequence[str]) -> list[Pending]:
+    """Return what awaits a summary of this level in exactly these scopes, oldest first.
+
+    Messages come session by session, the session that began first before the others, each in the
+    order of its turns: two that ran side by side are never shuffled into one another.
+    """
+    order = "created_at, name"
+    if level == 1:
+        order = "min(created_at) OVER (PARTITION BY session_id), session_id, turn, created_at, name"
+    found = store.run(
+        f"""
+        SELECT name, content_digest, scopes, session_id, turn, created_at, length(content) AS chars
+        FROM live_entry
+        WHERE list_contains(tags, ?) AND list_sort(scopes) = list_sort(?::VARCHAR[])
+          AND name NOT IN ({_COVERED})
+        ORDER BY {order}
+        """,  # noqa: S608 - constants of this module
+        [tag_of(level), list(scopes)],
+    )
+    return [
+        Pending(
+            row["name"],
+            row["content_digest"],
+            tuple(row["scopes"]),
+            row["session_id"],
+            row["turn"],
+            row["created_at"],
+            row["chars"],
+        )
+        for row in found
+    ]
+
+
+def contents(store: Store, names: Iterable[str]) -> dict[str, Entry]:
+    """Return the live entries of these names."""
+    return {entry.name: entry for entry in store.live_entries(names)}
+
+
+def sample(store: Store, most: int) -> list[str]:
+    """Return the beginnings of up to ``most`` messages, the same ones for the same store."""
+    found = store.execute(
+        """
+        SELECT left(content, 2000) FROM live_entry WHERE list_contains(tags, 'message')
+        ORDER BY hash(name), name LIMIT ?
+        """,
+        [most],
+    ).fetchall()
+    return [str(row[0]) for row in found]
+
+
+def levels(store: Store, scopes: Sequence[str] | None = None) -> dict[int, tuple[int, int]]:
+    """Return, by level, how many live summaries there are and how many await the level above."""
+    found = store.execute(
+        f"""
+        WITH tagged AS (
+            SELECT name, unnest(tags) AS tag FROM live_entry WHERE list_contains(tags, 'summary')
+              AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1::VARCHAR[]))
+        )
+        SELECT regexp_extract(tag, $2, 1)::INTEGER AS level, count(*),
+               count(*) FILTER (name NOT IN ({_COVERED}))
+        FROM tagged WHERE regexp_matches(tag, $2) GROUP BY level ORDER BY level
+        """,  # noqa: S608 - a constant of this module
+        [None if scopes is None else list(scopes), _LEVEL],
+    ).fetchall()
+    return {int(level): (int(made), int(free)) for level, made, free in found}
+
+
+def sources(store: Store, name: str) -> list[Source]:
+    """Return what a summary stands on, in the order in which it was condensed.
+
+    A source that is withheld has no entry here.
+    """
+    found = store.run(
+        """
+        SELECT object, content FROM statement
+        WHERE predicate = 'summary' AND subject = ? AND trust NOT IN ('candidate', 'rejected')
+        """,
+        [name],
+    )
+    entries = contents(store, [row["object"] for row in found])
+    made = [Source(row["object"], row["content"], entries.get(row["object"])) for row in found]
+    return sorted(made, key=_place)
+
+
+def above(store: Store, names: Sequence[str], *, ever: bool = False) -> list[str]:
+    """Return every summary that stands on one of ``names``, however far up; the highest first.
+
+    ``ever`` looks at the statements of the past too.
+    """
+    links = "SELECT subject, object FROM statement WHERE predicate = 'summary'"
+    if ever:
+        links += " UNION SELECT subject, object FROM statement_version WHERE predicate = 'summary'"
+    found = store.execute(
+        f"""
+        WITH RECURSIVE links AS ({links}), up AS (
+            SELECT subject AS name, 1 AS height FROM links
+            WHERE object IN (SELECT unnest($1::VARCHAR[]))
+            UNION
+            SELECT links.subject, up.height + 1 FROM links JOIN up ON links.object = up.name
+            WHERE up.height < 1000
+        )
+        SELECT name FROM up GROUP BY name ORDER BY max(height) DESC, name
+        """,  # noqa: S608 - constants of this function
+        [list(names)],
+    ).fetchall()
+    return [str(row[0]) for row in found]
+
+
+def broken(store: Store) -> list[str]:
+    """Return summaries of the cascade that lack a source: gone, or withheld.
+
+    There are none as long as every change goes through the gateway; a store from elsewhere, or a
+    link deleted by hand, may have some.
+    """
+    found = store.execute(
+        """
+        WITH links AS (
+            SELECT subject, object, TRY_CAST(json_extract_string(content, '$.of') AS BIGINT) AS due
+            FROM statement WHERE predicate = 'summary' AND starts_with(content, '{"source":')
+        )
+        SELECT subject FROM links LEFT JOIN live_entry ON live_entry.name = links.object
+        GROUP BY subject
+        HAVING count(live_entry.name) < max(due)
+           AND subject IN (SELECT name FROM live_entry WHERE list_contains(tags, 'summary'))
+        ORDER BY subject
+        """
+    ).fetchall()
+    return [str(row[0]) for row in found]
+
+
+def last_model(store: Store, scopes: Sequence[str]) -> str:
+    """Return the model that answered last in these projects, ``""`` when none is known."""
+    for row in _answers(store, scopes, 20):
+        for part in row["parts"]:
+            if part.get("type") == "usage" and part.get("model"):
+                return str(part["model"])
+    return ""
+
+
+def context_use(store: Store, scopes: Sequence[str]) -> list[tuple[str, int, str, int]]:
+    """Return (session, turn, model, tokens) of the latest session's answers, newest first.
+
+    The tokens are those of the whole context that answer was made in.
+    """
+    found: list[tuple[str, int, str, int]] = []
+    for row in _answers(store, scopes, 50):
+        if found and row["session_id"] != found[0][0]:
+            break
+        used = [part for part in row["parts"] if part.get("type") == "usage"]
+        if used:
+            last = used[-1]
+            names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+            tokens = sum(int(last.get(name) or 0) for name in names)
+            found.append((row["session_id"], row["turn"], str(last.get("model") or ""), tokens))
+    return found
+
+
+def _answers(store: Store, scopes: Sequence[str], most: int) -> list[dict[str, Any]]:
+    found = store.run(
+        """
+        SELECT message.session_id, message.turn, message.parts FROM message
+        JOIN session ON session.id = message.session_id
+        WHERE session.project IN (SELECT unnest(?::VARCHAR[])) AND message.role = 'assistant'
+          AND message.agent_id = ''
+        ORDER BY message."at" DESC, message.turn DESC LIMIT ?
+        """,
+        [list(scopes), most],
+    )
+    return [{**row, "parts": json.loads(row["parts"])} for row in found]
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def put(
+    txn: Transaction,
+    entry: Entry,
+    items: Sequence[Pending],
+    data: Mapping[str, str],
+    level: int,
+) -> Outcome:
+    """Store a summary and its links, all of it or nothing; many links with one statement.
+
+    Refused when an item has changed since it was read, is gone, withheld or covered by now, and
+    when the summary says what was forgotten before.
+    """
+    now = {
+        (str(name), str(digest))
+        for name, digest in txn.store.execute(
+            f"""
+            SELECT name, content_digest FROM live_entry
+            WHERE name IN (SELECT unnest($1::VARCHAR[])) AND list_contains(tags, $2)
+              AND name NOT IN ({_COVERED})
+            """,  # noqa: S608 - a constant of this module
+            [[item.name for item in items], tag_of(level)],
+        ).fetchall()
+    }
+    if not items or now != {(item.name, item.digest) for item in items}:
+        return Outcome("refused", entry.name, reason="what it condenses has changed meanwhile")
+    outcome = txn.put_entry(entry)
+    if outcome.verb != "created":
+        return outcome
+    made = [
+        rows.statement_row(
+            Statement(
+                outcome.name,
+                PREDICATE,
+                item.name,
+                content=data.get(item.name, ""),
+                scopes=entry.scopes,
+            ),
+            txn.author,
+            txn.now,
+        )
+        for item in items
+    ]
+    for row in made:
+        row["seq"] = txn._note(
+            "create", row["triple"], "statement", after=rows.digest(row["content"])
+        )
+    txn._bulk("statement", made)
+    return outcome
+
+
+def name_taken(txn: Transaction, name: str, scopes: Sequence[str]) -> bool:
+    """Tell whether a name is in use, as an entry or at an end, or was forgotten here."""
+    found = txn.store.execute(
+        """
+        SELECT 1 FROM entry WHERE name = $1
+        UNION ALL SELECT 1 FROM statement WHERE subject = $1 OR object = $1 LIMIT 1
+        """,
+        [rows.clean(name)],
+    ).fetchone()
+    if found:
+        return True
+    digests = txn._tomb_digests(["name:" + canonical(name)])
+    found = txn.store.execute(
+        """
+        SELECT 1 FROM tombstone WHERE digest IN (SELECT unnest($1::VARCHAR[]))
+          AND scope IN (SELECT unnest($2::VARCHAR[])) LIMIT 1
+        """,
+        [digests, [*scopes, ""]],
+    ).fetchone()
+    return found is not None
+
+
+def drop_above(txn: Transaction, name: str, *, purge: bool = False) -> list[str]:
+    """Take out every summary that stands on ``name``, before ``name`` itself goes or is withheld.
+
+    ``purge``: what is forgotten leaves no earlier state either, not even in summaries that were
+    taken out long ago. Returns the names taken out.
+    """
+    name = rows.clean(name)
+    dropped = drop(txn, above(txn.store, [name]), without={name})
+    if purge:
+        ever = above(txn.store, [name], ever=True)
+        for table, keys in (("version", ("name",)), ("statement_version", ("subject", "object"))):
+            for key in keys:
+                txn.store.execute(
+                    f"DELETE FROM {table} WHERE {key} IN (SELECT unnest(?::VARCHAR[]))",  # noqa: S608 - ours
+                    [ever],
+                )
+    return dropped
+
+
+def drop(txn: Transaction, names: Sequence[str], *, without: Iterable[str] = ()) -> list[str]:
+    """Take summaries out, the highest first; their other messages are owed a new summary."""
+    gone = set(without)
+    owed: list[list[str]] = []
+    dropped: list[str] = []
+    for name in names:
+        entry = txn.store.entry(name)
+        if entry is None:
+            continue
+        if tag_of(2) in entry.tags:
+            left = [source.name for source in sources(txn.store, name) if source.name not in gone]
+            owed += [left] if left else []
+        txn.delete_entry(name, reason="source withdrawn")
+        dropped.append(name)
+    if owed:
+        note(txn, _OWED, [*read_note(txn.store, _OWED, []), *owed])
+    return dropped
+
+
+def read_note(store: Store, key: str, default: Any) -> Any:
+    """Return a note of the cascade: any JSON."""
+    text = store.meta(key)
+    try:
+        return json.loads(text) if text else default
+    except ValueError:
+        return default
+
+
+def note(txn: Transaction, key: str, value: Any) -> None:
+    """Keep a note of the cascade; an empty one is dropped."""
+    if value:
+        txn.set_meta(key, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    else:
+        txn.store.execute("DELETE FROM meta WHERE key = ?", [key])
+
+
+def _place(source: Source) -> tuple[int, str]:
+    try:
+        return int(json.loads(source.data)["source"]), source.name
+    except (ValueError, TypeError, KeyError):
+        return 1 << 30, source.name
