@@ -510,7 +510,7 @@
     if (!look.moved) fit();
     document.body.dataset.ready = "true";
     fromAddress();
-    draw();
+    paint();
   }
 
   function fromAddress() {
