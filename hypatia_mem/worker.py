@@ -145,6 +145,7 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
     drain = Drain(home, settings)
     last_work = time.monotonic()
     failures = 0
+    condensed = False  # since something was stored last
     while not stopped():
         lock.beat()
         try:
@@ -169,7 +170,9 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
             continue
         if progress.worked:
             last_work = time.monotonic()
+            condensed = False
             continue
+        condensed = condensed or _condense(home, settings, lock)
         if once:
             break
         idle = time.monotonic() - last_work
@@ -196,9 +199,27 @@ def _upkeep(home: Path, drain: object, settings: Settings, lock: Lock) -> None:
     from hypatia_mem.memory.drain import keep_house
 
     try:
-        keep_house(home, settings, now=datetime.now(UTC).replace(tzinfo=None), beat=lock.beat)
+        keep_house(home, settings, now=_now(), beat=lock.beat)
     except (HypatiaError, OSError) as error:
         _LOG.warning("upkeep put off (%s): %s", type(error).__name__, _sentence(error))
+
+
+def _condense(home: Path, settings: Settings, lock: Lock) -> bool:
+    """Make the summaries that are due; True, for what failed is due again after the next drain."""
+    from hypatia_mem.memory import cascade, curate
+
+    try:
+        report = cascade.run(home, settings, now=_now(), beat=lock.beat)
+        if report.made or report.dropped:
+            _LOG.info("%s", report.line or f"Cascade: {report.dropped} summaries taken out.")
+            curate.refresh(home)
+    except (HypatiaError, OSError) as error:
+        _LOG.warning("summaries put off (%s): %s", type(error).__name__, _sentence(error))
+    return True
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def _recover(home: Path, error: StoreCorrupt) -> None:

@@ -48,6 +48,8 @@ COMMANDS: dict[str, Row] = {
     "config": Row(_ROOM + "settings", "config", "List, read and change settings."),
     "project": Row(_ROOM + "projects", "project", "List, alias, merge, rename, exclude projects."),
     "sessions": Row(_ROOM + "sessions", "sessions", "List sessions; edit title, tags and pins."),
+    "sql": Row(_ROOM + "sql", "sql", "Run a SELECT over documented views; read-only."),
+    "report": Row(_ROOM + "report", "report", "Activity, projects, models, tools, cost."),
     "show": Row(_ROOM + "sessions", "show", "Show an entry, a message or a whole session."),
     "search": Row(
         _ROOM + "searching", "search", "Full-text search in this project and the global."
@@ -78,6 +80,10 @@ COMMANDS: dict[str, Row] = {
     "graph": Row(
         _ROOM + "network", "graph", "Neighbours, paths, communities; check, export, merge."
     ),
+    "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
+    "trace": Row(_ROOM + "cascade", "trace", "Walk a summary down to the words it stands on."),
+    "loss": Row(_ROOM + "cascade", "loss", "What a summary kept and what it dropped."),
+    "repl": Row(_ROOM + "repl", "repl", "Type expressions and commands line by line."),
     "completion": Row(_ROOM + "ops", "completion", "Print the completion script of a shell."),
 }
 
@@ -85,7 +91,7 @@ COMMANDS: dict[str, Row] = {
 NO_SHELF = frozenset(
     {
         "install", "uninstall", "upgrade", "demo", "status", "doctor", "worker", "config",
-        "connect", "disconnect", "list", "export", "repl", "completion",
+        "connect", "disconnect", "list", "export", "completion",
     }
 )  # fmt: skip
 
