@@ -1,0 +1,420 @@
+"""The cascade from the command line: what is due, what a run would do, what summaries stand on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hypatia_mem.cli import context, values
+from hypatia_mem.cli.group import Leaf
+from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
+from hypatia_mem.cli.output import columns, print_json, say
+
+if TYPE_CHECKING:
+    from hypatia_mem.config import Settings
+    from hypatia_mem.memory.cascade_trace import Lost, Traced, Words
+    from hypatia_mem.memory.summarise.loss import Loss
+
+__all__ = ["cascade", "loss", "trace"]
+
+cascade = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="""Condense old messages into summaries, and those into summaries of summaries.
+
+    The worker does it by itself. Nothing is replaced: messages stay, and trace walks back to them.
+
+    \b
+    Example:
+      hypatia-mem cascade status
+    """,
+)
+
+_TASK = "Condense into {words} words at most, then: {submit}"
+_SHOWN = 12  # names of what was dropped that a person is shown, of each class
+
+
+def _settings() -> Settings:
+    from hypatia_mem.config import load_settings
+
+    return load_settings(context.home())
+
+
+@cascade.command("status")
+def status(
+    scope: Scopes = None, all_projects: AllProjects = False, as_json: AsJson = False
+) -> None:
+    """Say how much is not summarised yet, what there is at each level, and what is due.
+
+    \b
+    Example:
+      hypatia-mem cascade status --all-projects
+    """
+    from hypatia_mem.memory import cascade_plan
+
+    found = cascade_plan.status(
+        context.home(),
+        _settings(),
+        now=context.now(),
+        scopes=context.scopes_for(scope, all_projects),
+    )
+    if as_json:
+        print_json(found)
+        return
+    say(f"Summaries are made by: {found['by']}")
+    for one in found["projects"]:
+        model = f" (model {one['model']})" if one["model"] else ""
+        due = "due now" if one["due"] else f"due at {one['threshold']}{model}"
+        say(
+            f"{_named(one['scopes'])}: {one['messages']} unsummarised messages, "
+            f"{one['tokens']} tokens, {due}"
+        )
+    if not found["projects"]:
+        say("Every message is summarised, or there is none.")
+    for one in found["levels"]:
+        say(
+            f"level {one['level']}: {one['summaries']} summaries, {one['unlinked']} not in a higher"
+        )
+    if found["owed"]:
+        say(f"{found['owed']} messages are owed a summary at the next run.")
+    for one in found["failed"]:
+        what = "given up (cascade run --retry)" if one["given_up"] else f"again at {one['again']}Z"
+        say(f"level {one['level']} of {_named(one['scopes'])} failed: {one['message']}; {what}")
+
+
+@cascade.command("plan")
+def plan(scope: Scopes = None, all_projects: AllProjects = False, as_json: AsJson = False) -> None:
+    """Say which summaries a run would make now; nothing is changed.
+
+    \b
+    Example:
+      hypatia-mem cascade plan
+    """
+    from dataclasses import asdict
+
+    from hypatia_mem.memory import cascade_plan
+
+    found = cascade_plan.plan(
+        context.home(),
+        _settings(),
+        now=context.now(),
+        scopes=context.scopes_for(scope, all_projects),
+    )
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
+    for one in found:
+        noun = "summary" if one.summaries == 1 else "summaries"
+        say(
+            f"{_named(one.scopes)}: {one.summaries} {noun} of level {one.level} "
+            f"from {one.items} items ({one.reason})"
+        )
+    if not found:
+        say("Nothing is due.")
+
+
+@cascade.command("run")
+def run(
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Try again what has failed, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make every summary that is due, now.
+
+    \b
+    Example:
+      hypatia-mem cascade run
+    """
+    from dataclasses import asdict
+
+    from hypatia_mem.memory import cascade as cascade_
+    from hypatia_mem.memory import curate
+
+    home = context.home()
+    report = cascade_.run(
+        home,
+        _settings(),
+        now=context.now(),
+        author=context.author(),
+        scopes=context.scopes_for(scope, all_projects),
+        retry=retry,
+    )
+    if report.made or report.dropped:
+        curate.refresh(home)
+    if as_json:
+        print_json({**asdict(report), "line": report.line})
+        return
+    say(f"[hypatia-memory] {report.line}" if report.line else "Nothing is due.")
+    for one in report.made:
+        say(f"  {one.name}  level {one.level}, {one.items} items, {_named(one.scopes)}")
+    for message in report.failed:
+        say(f"  failed: {message}")
+
+
+@cascade.command("due")
+def due(scope: Scopes = None, as_json: AsJson = False) -> None:
+    """Hand out the next batch that is to be condensed, for whoever writes its summary.
+
+    \b
+    Example:
+      hypatia-mem cascade due --json
+    """
+    from hypatia_mem.memory import cascade as cascade_
+
+    handed = cascade_.due(
+        context.home(),
+        _settings(),
+        now=context.now(),
+        scopes=context.scopes_for(scope, False) or [],
+    )
+    if handed is None:
+        if as_json:
+            print_json({"due": False})
+        else:
+            say("Nothing is due.")
+        return
+    batch, request = handed.batch, handed.request
+    items = [
+        {
+            "name": one.name,
+            "speaker": one.speaker,
+            "session_id": one.session_id,
+            "text": _bare(one.text),
+        }
+        for one in request.items
+    ]
+    submit_line = f"hypatia-mem cascade submit NAME --ticket {batch.ticket} -d -"
+    if as_json:
+        print_json(
+            {
+                "due": True,
+                "ticket": batch.ticket,
+                "level": batch.level,
+                "scopes": list(batch.scopes),
+                "reason": batch.reason,
+                "max_words": request.max_words,
+                "submit": submit_line,
+                "items": items,
+            }
+        )
+        return
+    say(f"Level {batch.level}, {len(items)} items, {batch.tokens} tokens ({batch.reason}).")
+    say(_TASK.format(words=request.max_words, submit=submit_line))
+    for one in items:
+        say("")
+        say(f"{one['name']}  {one['speaker']}".rstrip())
+        say(str(one["text"]))
+
+
+@cascade.command("submit", cls=Leaf)
+def submit(
+    name: Annotated[
+        str, typer.Argument(help="A short name from the content: api-design-retry-queue.")
+    ],
+    data: Annotated[str, typer.Option("-d", "--data", help="The summary; - reads standard input.")],
+    ticket: Annotated[
+        str, typer.Option("--ticket", help="The batch's ticket, as due printed it.")
+    ] = "",
+    scope: Scopes = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store a summary of the batch that is due; sentences without a source are marked inferred.
+
+    \b
+    Example:
+      hypatia-mem cascade submit retry-queue-design -d -
+    """
+    from dataclasses import asdict
+
+    from hypatia_mem.memory import cascade as cascade_
+    from hypatia_mem.memory import curate
+
+    home = context.home()
+    done = cascade_.submit(
+        home,
+        _settings(),
+        values.checked(name, "the name"),
+        values.read_text(data, "--data"),
+        ticket=ticket,
+        producer=_producer(),
+        author=context.author(),
+        now=context.now(),
+        scopes=context.scopes_for(scope, False) or [],
+    )
+    curate.refresh(home)
+    if as_json:
+        print_json(asdict(done))
+        return
+    say(f"[hypatia-memory] Cascade: +1 summary {done.level} ({done.reason}).")
+    marked = f", {done.inferred} sentences marked inferred" if done.inferred else ""
+    say(f"  {done.name}  level {done.level}, {done.items} items{marked}")
+
+
+@cascade.command("windows", cls=Leaf)
+def windows(
+    model: Annotated[str | None, typer.Argument(help="A model, or how its name begins.")] = None,
+    tokens: Annotated[
+        int | None, typer.Argument(min=0, help="Its window in tokens; 0 takes your row out.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List how many tokens each model takes at once; with a model and a number, say it yourself.
+
+    \b
+    Example:
+      hypatia-mem cascade windows my-model 128000
+    """
+    from hypatia_mem.memory.summarise import windows as table
+
+    home = context.home()
+    if model is not None and tokens is not None:
+        table.set_window(home, values.checked(model, "the model"), tokens)
+    own = table.own(home)
+    if model is not None and tokens is None:
+        found = table.window_of(model, own)
+        if as_json:
+            print_json({"model": model, "tokens": found})
+        else:
+            say(f"{model}: {found} tokens")
+        return
+    rows: dict[str, tuple[int, str]] = {key: (n, "built in") for key, n in table.BUILT_IN.items()}
+    rows.update({key: (n, "your own") for key, n in own.items()})
+    if as_json:
+        print_json([{"model": key, "tokens": n, "from": where} for key, (n, where) in rows.items()])
+    else:
+        say(columns([(key, str(n), where) for key, (n, where) in sorted(rows.items())]))
+        say(f"Any other model: {table.DEFAULT}")
+
+
+def trace(
+    name: Annotated[str, typer.Argument(help="The summary's name.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Walk a summary down, sentence by sentence, to the words it stands on.
+
+    \b
+    Example:
+      hypatia-mem trace api-design-retry-queue
+    """
+    from dataclasses import asdict
+
+    from hypatia_mem.memory import cascade_trace
+
+    found = cascade_trace.trace(context.home(), values.checked(name, "the name"))
+    if as_json:
+        print_json(asdict(found))
+        return
+    say(_traced(found))
+
+
+def loss(
+    name: Annotated[str, typer.Argument(help="The summary's name.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Report what a summary kept of names, paths, numbers, commands and decisions, and what not.
+
+    \b
+    Example:
+      hypatia-mem loss api-design-retry-queue
+    """
+    from hypatia_mem.memory import cascade_trace
+
+    found = cascade_trace.lost(context.home(), values.checked(name, "the name"))
+    if as_json:
+        print_json(_loss_rows(found))
+        return
+    say(_loss_text(found))
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def _producer() -> str:
+    """Return how a submitted summary is recorded: who it says it is, and the digest of its task."""
+    from hypatia_mem.memory.summarise.protocol import prompt_digest
+    from hypatia_mem.model import Channel
+
+    who = os.environ.get("AI_AGENT", "") or ("claude-code" if os.environ.get("CLAUDECODE") else "")
+    kind = "agent" if context.channel() is Channel.CLI_AGENT else "person"
+    return f"{kind}{':' if who else ''}{who}#{prompt_digest(_TASK)}"
+
+
+def _named(scopes: Sequence[str]) -> str:
+    return ", ".join(scope or "global" for scope in scopes) or "no scope"
+
+
+def _bare(text: str) -> str:
+    """Return an item's text without the blanks that stand for what is left out."""
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def _traced(found: Traced) -> str:
+    lines = [f"{found.name}  [summary {found.level}, {found.sources} sources, {found.producer}]"]
+    for one in found.sentences:
+        mark = "  [inferred: no source says this]" if one.inferred else ""
+        lines.append(f"- {one.text}{mark}")
+        lines += _words(one.words, 1)
+    if found.silent:
+        lines.append(f"Not quoted by any sentence: {', '.join(found.silent[:_SHOWN])}")
+        if len(found.silent) > _SHOWN:
+            lines[-1] += f" and {len(found.silent) - _SHOWN} more (--json lists all)"
+    return "\n".join(lines)
+
+
+def _words(words: Sequence[Words], depth: int) -> list[str]:
+    lines = []
+    for one in words:
+        changed = "  [changed since]" if one.changed else ""
+        lines.append(f"{'  ' * depth}<- {one.source}: {one.text}{changed}")
+        lines += _words(one.below, depth + 1)
+    return lines
+
+
+def _shares(found: Loss) -> dict[str, Any]:
+    return {
+        kind: {
+            "total": one.total,
+            "kept": one.kept,
+            "share": round(one.share, 3),
+            "dropped": list(one.dropped),
+        }
+        for kind, one in found.classes.items()
+    }
+
+
+def _loss_rows(found: Sequence[Lost]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": one.name,
+            "level": one.level,
+            "messages": one.messages,
+            "share": round(one.direct.share, 3),
+            "cumulative_share": round(one.cumulative.share, 3),
+            "direct": _shares(one.direct),
+            "cumulative": _shares(one.cumulative),
+        }
+        for one in found
+    ]
+
+
+def _loss_text(found: Sequence[Lost]) -> str:
+    top = found[0]
+    rows = [("", "kept", "of", "share", "of the messages")]
+    for kind, one in top.direct.classes.items():
+        total = top.cumulative.classes[kind]
+        rows.append((kind, str(one.kept), str(one.total), f"{one.share:.0%}", f"{total.share:.0%}"))
+    lines = [f"{top.name}  [summary {top.level}, {top.messages} messages]", columns(rows)]
+    for level in range(top.level - 1, 0, -1):
+        below = [one for one in found if one.level == level]
+        if below:
+            mean = sum(one.direct.share for one in below) / len(below)
+            lines.append(f"level {level}: {len(below)} summaries kept {mean:.0%} on average")
+    for kind, one in top.direct.classes.items():
+        if one.dropped:
+            more = f" and {len(one.dropped) - _SHOWN} more" if len(one.dropped) > _SHOWN else ""
+            lines.append(f"dropped, {kind}: {'; '.join(one.dropped[:_SHOWN])}{more}")
+    return "\n".join(lines)
