@@ -257,22 +257,23 @@ def _watched(
     when a person presses Ctrl-C (the engine itself would not look up before it is done).
     """
     failed: list[BaseException] = []
+    done = threading.Event()
 
     def run() -> None:
         try:
             work()
         except BaseException as error:  # noqa: BLE001 - carried over to the thread that waits
             failed.append(error)
+        finally:
+            done.set()
 
-    worker = threading.Thread(target=run, daemon=True)
-    worker.start()
+    threading.Thread(target=run, daemon=True).start()
     try:
-        worker.join(seconds)
+        done.wait(seconds)  # not join: interrupted by Ctrl-C, it takes the thread for ended
     finally:
-        while worker.is_alive():
+        while not done.is_set():
             interrupt()
-            worker.join(_STOP_SECONDS)
-            if worker.is_alive():
+            if not done.wait(_STOP_SECONDS):
                 give_up()
     if failed:
         raise failed[0]

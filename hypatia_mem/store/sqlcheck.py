@@ -30,7 +30,7 @@ __all__ = ["FUNCTIONS", "MAX_CHARS", "TABLE_FUNCTIONS", "check", "understood"]
 MAX_CHARS = 100_000  # of one statement; far above what a person writes
 _SCHEMA = "See what there is with: hypatia-mem sql --schema"
 _READS = "Here one reads. To change something: hypatia-mem --help"
-_OUT = "To write a file: --csv, --json or --parquet FILE."
+_OUT = "To write a file: --csv, --json or --parquet, with --output FILE."
 _HINTS: Mapping[str, str] = {
     "COPY": _OUT,
     "EXPORT": _OUT,
