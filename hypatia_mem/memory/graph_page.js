@@ -77,7 +77,7 @@
     canvas.width = Math.max(1, Math.round(width * ratio));
     canvas.height = Math.max(1, Math.round(height * ratio));
     if (!look.moved) fit();
-    draw();
+    paint(); // at once: giving it a size has emptied the canvas
   }
 
   function fit() {
