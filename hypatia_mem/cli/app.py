@@ -50,8 +50,6 @@ COMMANDS: dict[str, Row] = {
     "sessions": Row(_ROOM + "sessions", "sessions", "List sessions; edit title, tags and pins."),
     "sql": Row(_ROOM + "sql", "sql", "Run a SELECT over documented views; read-only."),
     "report": Row(_ROOM + "report", "report", "Activity, projects, models, tools, cost."),
-    "sql": Row(_ROOM + "sql", "sql", "Run a SELECT over documented views; read-only."),
-    "report": Row(_ROOM + "report", "report", "Activity, projects, models, tools, cost."),
     "show": Row(_ROOM + "sessions", "show", "Show an entry, a message or a whole session."),
     "search": Row(
         _ROOM + "searching", "search", "Full-text search in this project and the global."
