@@ -30,8 +30,8 @@ _FENCED = re.compile(
 )
 _CHANNEL = re.compile(
     r"(?:<\|start\|>\w*)?<\|channel\|>(?:analysis|commentary)\b.*?"
-    r"(?=<\|channel\|>final|<\|start\|>|\Z)|<\|channel\|>final\s*(?:<\|message\|>)?|<\|(?:end|return"
-    r"|start|message)\|>",
+    r"(?=<\|start\|>|<\|channel\|>final|\Z)"
+    r"|<\|start\|>\w*|<\|channel\|>\w+|<\|(?:end|return|message)\|>",
     re.DOTALL,
 )
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
@@ -131,7 +131,7 @@ def refuse_concatenation(text: str, sources: Iterable[str]) -> None:
     for piece in bare.split("\n"):
         piece = " ".join(piece.split())
         step = LONGEST_QUOTE // 2
-        for start in range(0, len(piece) - LONGEST_QUOTE, step):
+        for start in range(0, len(piece) - step + 1, step):
             probe = piece[start : start + step]
             at = joined.find(probe)
             while at >= 0:
