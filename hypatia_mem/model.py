@@ -102,6 +102,8 @@ class Statement:
     session_id: str = ""
     turn: int | None = None
     created_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,7 +279,8 @@ def log(
 ) -> None:
     """Show what changed, by whom and through which door; newest first.
 
-    The ledger holds digests, never text. Refused changes are in it too.
+    The ledger holds digests, never text. Refused changes are in it too. All rows of one operation
+    have the same id; the id, or the number of any of its rows, is what "undo" takes.
 
     \b
     Example:
@@ -299,7 +300,7 @@ def log(
     if as_json:
         print_json(rows)
     elif rows:
-        shown = ("seq", "at", "verb", "target", "channel", "actor", "reason")
+        shown = ("seq", "at", "verb", "target", "channel", "actor", "op_id", "reason")
         say(columns([[str(row.get(key) or "") for key in shown] for row in rows]))
     else:
         say("Nothing has changed yet.")

@@ -22,7 +22,18 @@ from hypatia_mem.store.writing import CAPTURE
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["Event", "Families", "Image", "Operation", "Plan", "Step", "find", "operations", "plan"]
+__all__ = [
+    "Event",
+    "Families",
+    "Image",
+    "Operation",
+    "Plan",
+    "Step",
+    "find",
+    "operations",
+    "plan",
+    "scopes_of",
+]
 
 _STATES = frozenset({"create", "update", "delete", "forget", "rescope"})  # an entry's or triple's
 _CHANGES = _STATES | {"amend"}
@@ -116,12 +127,13 @@ class Families:
         """Return the last of a family, and its sign."""
         return self._last.get(root, (root, 1))
 
-    def last_undone(self) -> str:
-        """Return the root that was undone last and is undone now, ``""`` if there is none."""
-        for op, (root, sign) in reversed(self._signs.items()):
-            if sign < 0 and self._last[root][0] == op:
-                return root
-        return ""
+    def undone(self) -> list[str]:
+        """Return the roots that are undone now, the one undone last first."""
+        return [
+            root
+            for op, (root, sign) in reversed(self._signs.items())
+            if sign < 0 and self._last[root][0] == op
+        ]
 
 
 def find(store: Store, text: str) -> str:
@@ -182,6 +194,26 @@ def operations(store: Store, *, limit: int = 20, before: int | None = None) -> l
             )
         )
     return made
+
+
+def scopes_of(store: Store, op_id: str) -> set[str]:
+    """Return the scopes of what an operation changed, before and after."""
+    found = store.execute(
+        """
+        WITH row_of AS (SELECT seq FROM mutation WHERE op_id = $1)
+        SELECT unnest(scopes) FROM entry WHERE seq IN (FROM row_of)
+        UNION SELECT unnest(scopes) FROM statement WHERE seq IN (FROM row_of)
+        UNION SELECT unnest(scopes) FROM version WHERE op_id = $1 OR seq IN (FROM row_of)
+        UNION SELECT unnest(scopes) FROM statement_version WHERE op_id = $1 OR seq IN (FROM row_of)
+        UNION SELECT session.project FROM image JOIN session ON session.id = image.key
+            WHERE image.op_id = $1 AND image.kind = 'session'
+        UNION SELECT coalesce(became, was)->>'scope' FROM image
+            WHERE op_id = $1 AND kind IN ('project', 'root', 'tombstone')
+        UNION SELECT scope FROM tombstone WHERE op_id = $1
+        """,
+        [op_id],
+    ).fetchall()
+    return {str(scope) for (scope,) in found if scope is not None}
 
 
 def plan(store: Store, op_id: str, *, redo: bool) -> Plan:

@@ -46,7 +46,10 @@ class Undoing(MessageWrites):
     """The part of a transaction that takes operations back."""
 
     def undo(self, op_id: str) -> Outcome:
-        """Take an operation back, all of it or nothing; ``details``: the names by what became.
+        """Take an operation back, all of it or nothing.
+
+        ``details`` has the names ``restored``, ``changed`` and ``removed``, and ``others``:
+        sessions, projects and folders.
 
         Raises NotFound, Conflict when it is undone already or something later changed the same,
         Refused when it cannot be undone (a forgetting, turns as they were said).
@@ -56,6 +59,18 @@ class Undoing(MessageWrites):
     def redo(self, op_id: str) -> Outcome:
         """Do again what was undone; ``op_id`` is the operation or its undoing. Raises as undo."""
         return self._take_back(operations.plan(self.store, op_id, redo=True), "redo")
+
+    def revert_statement(self, triple: str, state: int) -> Outcome:
+        """Put an earlier state of a statement in its place; ``state`` is a row of its history.
+
+        Raises Refused when what it says was forgotten.
+        """
+        found = self.store.execute("SELECT 1 FROM statement WHERE triple = ?", [triple])
+        exists = found.fetchone() is not None
+        moves = self._moves("statement", [Step("statement", triple, state, exists, made=False)])
+        self._refuse_forgotten(moves)
+        self._move("statement", moves)
+        return Outcome("updated" if exists else "created", triple)
 
     def _take_back(self, plan: Plan, verb: str) -> Outcome:
         self._note(verb, plan.root, "operation", index=False)
@@ -73,7 +88,7 @@ class Undoing(MessageWrites):
         for move in moves:
             names[words[move.verb]].append(move.step.name)
         rest = [f"{image.kind} {image.key}" for image in plan.images if image.kind in _KEYS]
-        names["changed"] += dict.fromkeys(rest)
+        names["others"] = list(dict.fromkeys(rest))
         done = "undone" if verb == "undo" else "redone"
         return Outcome(done, plan.root, details={"operation": self.op_id, **names})
 

@@ -1,0 +1,101 @@
+"""What a name was: every state of an entry or a statement, who wrote it, and what replaced it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hypatia_mem.model import Entry, Statement
+from hypatia_mem.store import rows
+from hypatia_mem.store.versions import VERSIONS
+from hypatia_mem.store.writing import TABLES
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
+
+__all__ = ["State", "entry_states", "statement_states"]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One state of a name.
+
+    ``number`` is an entry's version, and counts a statement's states. ``verb`` is what the ledger
+    calls the change that wrote it, by ``actor`` through ``channel`` in the operation ``op_id``.
+    ``replaced_at`` is None for what is there now; ``deleted`` tells that nothing replaced it, and
+    ``deleted_by`` in which operation. ``row`` finds it again among the versions.
+    """
+
+    number: int
+    value: Entry | Statement
+    at: datetime
+    verb: str
+    actor: str
+    channel: str
+    op_id: str
+    replaced_at: datetime | None
+    deleted: bool
+    deleted_by: str
+    row: int | None
+
+    @property
+    def withheld(self) -> bool:
+        """Tell whether default reads left it out."""
+        suppressed = isinstance(self.value, Entry) and self.value.suppressed
+        return suppressed or self.value.trust in ("candidate", "rejected")
+
+
+def entry_states(store: Store, name: str) -> list[State]:
+    """Return the states of an entry, oldest first; none when the name was never there."""
+    found = _states(store, "entry", name)
+    return [_state(row, row["version"], rows.entry_of(row)) for row in found]
+
+
+def statement_states(store: Store, triple: str) -> list[State]:
+    """Return the states of a statement by its key, oldest first."""
+    found = _states(store, "statement", triple)
+    return [_state(row, place, rows.statement_of(row)) for place, row in enumerate(found, start=1)]
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def _states(store: Store, table: str, name: str) -> list[dict[str, Any]]:
+    earlier, key = VERSIONS[table]
+    columns = ", ".join(f'"{column}"' for column in TABLES[table])
+    return store.run(
+        f"""
+        WITH state AS (
+            SELECT {columns}, NULL AS replaced_seq, NULL AS replaced_at, NULL AS row_id
+            FROM {table} WHERE {key} = $1
+            UNION ALL
+            SELECT {columns}, replaced_seq, replaced_at, rowid FROM {earlier} WHERE {key} = $1
+        )
+        SELECT state.*, wrote.verb AS said, wrote.actor AS who, wrote.channel AS door,
+            wrote.op_id AS op, coalesce(wrote."at", state.recorded_at) AS wrote_at,
+            starts_with(ended.verb, 'delete ') AS deleted, ended.op_id AS deleted_by
+        FROM state
+        LEFT JOIN mutation AS wrote ON wrote.seq = state.seq
+        LEFT JOIN mutation AS ended ON ended.seq = state.replaced_seq
+        ORDER BY state.seq, state.replaced_seq NULLS LAST
+        """,  # noqa: S608 - our own names
+        [rows.clean(name)],
+    )
+
+
+def _state(row: dict[str, Any], number: int, value: Entry | Statement) -> State:
+    deleted = bool(row["deleted"])
+    return State(
+        number=number,
+        value=value,
+        at=row["wrote_at"],
+        verb=str(row["said"] or "").partition(" ")[0],
+        actor=row["who"] or "",
+        channel=row["door"] or row["channel"],
+        op_id=row["op"] or "",
+        replaced_at=row["replaced_at"],
+        deleted=deleted,
+        deleted_by=row["deleted_by"] if deleted else "",
+        row=row["row_id"],
+    )
