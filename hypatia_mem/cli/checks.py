@@ -57,6 +57,7 @@ def survey(home: Path) -> list[Check]:
         _space(home),
         _spool_writable(home),
         *_hooks(home),
+        _second_name(),
         _firing(store, spool),
         _hook_failure(home),
         _settings(home),
@@ -150,6 +151,18 @@ def _hooks(home: Path) -> Iterator[Check]:
             f'"disableAllHooks" is set in {off[0]}, so Claude Code runs no hook at all',
             "Take that line out, or nothing is captured.",
         )
+
+
+def _second_name() -> Check:
+    from hypatia_mem.install import command
+
+    folder = command.command_directory()
+    found = None if folder is None else command.second_names(folder)
+    if found is None or not (found.ours or found.others):
+        return Check("hypatia", "ok", "no program of that name is on the PATH")
+    if found.remark:
+        return Check("hypatia", "note", found.remark, "hypatia-mem is this program in any case.")
+    return Check("hypatia", "ok", f"{found.ours[0]} starts this program")
 
 
 def _client_settings() -> Iterator[Path]:

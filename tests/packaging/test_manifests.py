@@ -166,9 +166,10 @@ def test_the_wheel_alone_installs_captures_and_goes(wheel, tmp_path):
 
     assert "never mock the database" in run("hypatia-mem", "install", "--demo")
     assert (config / "skills/hypatia-memory/SKILL.md").exists()
-    assert "hypatia" in run("hypatia", "--version"), "the second name is there"
+    assert "hypatia-mem" in run("hypatia", "--version"), "the second name is there"
+    assert "No shelves" in run("hypatia", "list")
     assert "Nothing to change" in run("hypatia-mem", "upgrade")
     run("hypatia-mem", "uninstall", "--purge")
     assert not config.exists()
     assert not home.exists()
-    assert not (scripts / "hypatia").exists()
+    assert (scripts / "hypatia").exists(), "the package's own, which goes with the package"
