@@ -146,8 +146,8 @@ def statement_row(statement: Statement, author: Author, now: datetime) -> dict[s
         "scopes": [clean(scope) for scope in statement.scopes],
         "synonyms": synonyms,
         "trust": str(statement.trust),
-        "valid_from": None,
-        "valid_to": None,
+        "valid_from": statement.valid_from,
+        "valid_to": statement.valid_to,
         "recorded_at": now,
         "expired_at": None,
         "session_id": statement.session_id or author.session_id,
@@ -193,6 +193,8 @@ def statement_of(row: Mapping[str, Any]) -> Statement:
         session_id=row["session_id"],
         turn=row["turn"],
         created_at=row["created_at"],
+        valid_from=row["valid_from"],
+        valid_to=row["valid_to"],
     )
 
 
