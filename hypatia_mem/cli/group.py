@@ -131,16 +131,9 @@ def _choose_shelf(ctx: Any, _param: Any, value: str | None) -> None:  # noqa: AN
 
 
 def _shelf_names(_ctx: Any, _args: Any, incomplete: str) -> list[str]:  # noqa: ANN401 - vendored
-    from hypatia_mem.cli import context
-    from hypatia_mem.errors import HypatiaError
-    from hypatia_mem.memory import shelves
+    from hypatia_mem.cli.shelves import names
 
-    try:
-        known = shelves.registered(context.own_home())
-    except HypatiaError:  # a broken file is told when a command runs, not while one is typed
-        known = []
-    names = [shelves.DEFAULT, *(one.name for one in known)]
-    return [name for name in names if name.startswith(incomplete)]
+    return names(incomplete)
 
 
 def usage_errors() -> tuple[tuple[type[Exception], ...], type[Any]]:

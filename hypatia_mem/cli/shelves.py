@@ -11,8 +11,21 @@ import typer
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AsJson
 from hypatia_mem.cli.output import emit, warn
+from hypatia_mem.errors import HypatiaError
 
-__all__ = ["connect", "disconnect", "export", "import_", "list_"]
+__all__ = ["connect", "disconnect", "export", "import_", "list_", "names"]
+
+
+def names(incomplete: str) -> list[str]:
+    """Return the shelves' names that begin so, for completion; never an error while one types."""
+    from hypatia_mem.memory import shelves
+
+    try:
+        known = shelves.registered(context.own_home())
+    except (HypatiaError, OSError):
+        known = []
+    found = [shelves.DEFAULT, *(one.name for one in known)]
+    return [name for name in found if name.startswith(incomplete)]
 
 
 def connect(
@@ -41,7 +54,10 @@ def connect(
 
 
 def disconnect(
-    name: Annotated[str, typer.Argument(help="The shelf's name.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(help="The shelf's name.", show_default=False, autocompletion=names),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Take a shelf off the list; its folder and all that is in it stay.
@@ -82,7 +98,10 @@ def list_(as_json: AsJson = False) -> None:
 
 def export(
     name: Annotated[
-        str, typer.Argument(help='The shelf; "default" is this memory.', show_default=False)
+        str,
+        typer.Argument(
+            help='The shelf; "default" is this memory.', show_default=False, autocompletion=names
+        ),
     ],
     dest: Annotated[str, typer.Argument(help="A new or empty folder.", show_default=False)],
     share: Annotated[
