@@ -32,6 +32,12 @@ Examples:
   hypatia-mem remember "never mock the database"
   hypatia-mem query '["$knowledge", ["$contains", "tags", "rule"]]'
 """
+# Commands of the published Hypatia that this program has under another name, or has no need of.
+_ELSEWHERE = {
+    "init": "To set everything up: hypatia-mem install. To make a shelf: hypatia-mem connect FOLDER",
+    "skill": "The skill comes with the hooks: hypatia-mem install. Whether it is there: doctor",
+    "mcp": "There is no server to run: an agent calls these commands; the skill says how.",
+}
 
 
 class Leaf(TyperCommand):
@@ -84,7 +90,8 @@ class LazyGroup(TyperGroup):
             near = difflib.get_close_matches(name, self.table, 3, 0.5)
             meant = f" Did you mean {' or '.join(near)}?" if near else ""
             raise UsageError(
-                f"there is no command {name[:80]!a}.{meant}", hint="See: hypatia-mem --help"
+                f"there is no command {name[:80]!a}.{meant if name not in _ELSEWHERE else ''}",
+                hint=_ELSEWHERE.get(name, "See: hypatia-mem --help"),
             )
         return name, load(name, row), args[1:]
 

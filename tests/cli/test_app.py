@@ -108,6 +108,8 @@ def test_version(cli):
     [
         (["serach"], 2, "Did you mean search"),
         (["frobnicate"], 2, "there is no command 'frobnicate'"),
+        (["skill", "install"], 2, "The skill comes with the hooks: hypatia-mem install"),
+        (["init"], 2, "To make a shelf: hypatia-mem connect FOLDER"),
         (["search"], 2, "Missing argument"),
         (["search", "x", "--limit", "0"], 2, "--limit"),
         (["search", "x", "--limt", "3"], 2, "No such option: --limt"),
