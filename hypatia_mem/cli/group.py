@@ -34,7 +34,7 @@ Examples:
 """
 # Commands of the published Hypatia that this program has under another name, or has no need of.
 _ELSEWHERE = {
-    "init": "To set everything up: hypatia-mem install. To make a shelf: hypatia-mem connect FOLDER",
+    "init": "To set it all up: hypatia-mem install. To make a shelf: hypatia-mem connect FOLDER",
     "skill": "The skill comes with the hooks: hypatia-mem install. Whether it is there: doctor",
     "mcp": "There is no server to run: an agent calls these commands; the skill says how.",
 }
