@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hypatia_mem.errors import HypatiaError, StoreError
+from hypatia_mem.errors import HypatiaError, StoreError, UsageError
 from hypatia_mem.store.connection import FILE, attached, open_store, store_error
 from hypatia_mem.store.lease import lease
 from hypatia_mem.store.rows import storable
@@ -290,6 +290,8 @@ def _failed(error: duckdb.Error, home: Path) -> HypatiaError:
             "a subquery that stands for one value gave more than one row",
             hint="Add LIMIT 1 to it, or use IN or max(...).",
         )
+    if "unnamed struct" in str(error):
+        return UsageError("a row without names cannot be a column", hint="Name them: {'a': 1}.")
     if name == "OutOfMemoryException":
         return StoreError(
             "the query needs more memory than it may have (1 GB, and 4 GB on disk)",

@@ -155,6 +155,8 @@ def check(connection: duckdb.DuckDBPyConnection, sql: str, views: Iterable[str])
     """
     if len(sql) > MAX_CHARS:
         raise UsageError(f"the SQL has {len(sql)} characters; {MAX_CHARS} is the most")
+    if "\0" in sql or sql != sql.encode("utf-8", "replace").decode():
+        raise UsageError("the SQL holds a character that no text has", hint="Look for NUL in it.")
     _one_select(connection, sql)
     try:
         found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
