@@ -145,7 +145,7 @@ def _of_this_round(
 ) -> list[Batch]:
     """Return as many as are condensed before the store is opened again, of one level."""
     if settings.summary_by == "agent" and summariser is None:
-        due = [one for one in due if _left_undone(one, planner)]
+        due = [one for one in due if _left_undone(one, planner)][:1]
     found: list[Batch] = []
     chars = 0
     for batch in due:

@@ -53,6 +53,7 @@ _COVERED = """
     SELECT object FROM statement
     WHERE predicate = 'summary' AND trust NOT IN ('candidate', 'rejected') AND expired_at IS NULL
 """
+_MADE = "#[0-9a-f]{12}( for [a-z-]+)?$"  # the producer of what the cascade stored
 _LEVEL = r"^summary ([1-9][0-9]{0,3})$"
 
 
@@ -229,8 +230,13 @@ def broken(store: Store) -> list[str]:
         GROUP BY subject
         HAVING count(live_entry.name) < max(due)
            AND subject IN (SELECT name FROM live_entry WHERE list_contains(tags, 'summary'))
-        ORDER BY subject
-        """
+        UNION
+        SELECT name FROM live_entry
+        WHERE list_contains(tags, 'summary') AND regexp_matches(producer, $1)
+          AND name NOT IN (SELECT subject FROM statement WHERE predicate = 'summary')
+        ORDER BY 1
+        """,
+        [_MADE],
     ).fetchall()
     return [str(row[0]) for row in found]
 
