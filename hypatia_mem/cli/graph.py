@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,11 @@ from hypatia_mem.cli.output import emit, print_json, print_rows, say
 from hypatia_mem.cli.searching import find_keys
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from hypatia_mem.jse.nodes import Query
 
 __all__ = [
     "entry_row",
@@ -59,6 +64,21 @@ _ScopeList = Annotated[
         "Without it: the current project.",
     ),
 ]
+_ValidFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--valid-from",
+        help="When it became true: a date, or a time like 2026-03-01T14:30+02:00; without a zone "
+        "local time.",
+    ),
+]
+_ValidTo = Annotated[
+    str | None,
+    typer.Option(
+        "--valid-to",
+        help="When it stops being true; a date is true to its end. Without it: not known to end.",
+    ),
+]
 _Subject = Annotated[str, typer.Argument(help="The subject (head).", show_default=False)]
 _Predicate = Annotated[str, typer.Argument(help="The predicate (relation).", show_default=False)]
 _Object = Annotated[str, typer.Argument(help="The object (tail).", show_default=False)]
@@ -72,46 +92,114 @@ def query(
             show_default=False,
         ),
     ],
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", help="Only what was true at this time, as in 2025-01-31."),
+    ] = None,
+    as_known_at: Annotated[
+        str | None,
+        typer.Option(
+            "--as-known-at", help="As the memory held it at this time; $search asks today's index."
+        ),
+    ] = None,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a JSE expression over the knowledge graph and print the rows as JSON.
 
-    The expression itself says which scopes it reads. Without rows it prints
-    "No results found."; with --json an empty list.
+    A condition on "scopes" anywhere in the expression says which scopes it reads; without one it
+    reads the current project and the global scope. Without rows it prints "No results found.";
+    with --json an empty list.
 
     \b
     Example:
       hypatia-mem query '["$knowledge", ["$contains", "tags", "rule"]]'
     """
-    print_rows(run_query(context.home(), values.read_text(expression, "the expression")), as_json)
+    rows = run_query(
+        context.home(),
+        values.read_text(expression, "the expression"),
+        scope=scope,
+        all_projects=all_projects,
+        as_of=as_of,
+        as_known_at=as_known_at,
+    )
+    print_rows(rows, as_json)
 
 
-def run_query(home: Path, expression: str) -> list[dict[str, Any]]:
-    """Return the rows of an expression in their published shape; raises ExpressionError.
+def run_query(
+    home: Path,
+    expression: str,
+    *,
+    scope: list[str] | None = None,
+    all_projects: bool = False,
+    as_of: str | None = None,
+    as_known_at: str | None = None,
+) -> list[dict[str, Any]]:
+    """Return the rows of an expression in their published shape.
+
+    An expression that names the field ``scopes`` in a condition says itself which scopes it reads;
+    any other reads the current project's and the global one (I5). ``scope`` reads these alone in
+    either case, ``all_projects`` adds nothing to the expression. The times are as people write
+    them and stand for the options of the same names.
 
     The search index is asked for few hits first and for more as long as the rows may be
     incomplete, so that filters always apply before the limit.
+
+    Raises:
+        ExpressionError: the expression is wrong.
+        UsageError: a time is none, or stands in the expression too.
     """
     from hypatia_mem.jse.compiler import compile_query
     from hypatia_mem.jse.parser import parse
-    from hypatia_mem.jse.rows import shape_row
     from hypatia_mem.store.connection import open_store
 
-    parsed = parse(expression)
-    reach = _FEW_HITS
-    hits = _Hits(home, reach)
-    compiled = compile_query(parsed, hits)
+    parsed = _at_times(parse(expression), as_of=as_of, as_known_at=as_known_at)
+    scopes = context.scopes_for(scope, all_projects or (parsed.names_scopes and not scope))
+    near = _Near(home)
+    hits = _Hits(home, _FEW_HITS)
+    # Asked before the store is opened: an index that has to be made first needs it for itself.
+    compiled = compile_query(parsed, hits, near, scopes=scopes)
     if hits.cut and not compiled.monotone:
-        reach = _ALL_HITS
-        compiled = compile_query(parsed, hits := _Hits(home, reach))
+        hits = _Hits(home, _ALL_HITS)
+        compile_query(parsed, hits, near, scopes=scopes)
     with open_store(home, write=False) as store:
+
+        def read(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+            return store.execute(sql, params).fetchall()
+
         while True:
+            compiled = compile_query(parsed, hits, near, scopes=scopes, read=read)
             rows = store.run(compiled.sql, list(compiled.params))
             wanted = parsed.options.limit
-            if not hits.cut or reach >= _ALL_HITS or (wanted is not None and len(rows) >= wanted):
-                return [shape_row(compiled.catalog, row) for row in rows]
-            reach *= 10
-            compiled = compile_query(parsed, hits := _Hits(home, reach))
+            if hits.all or (wanted is not None and len(rows) >= wanted):
+                return [compiled.shape(row) for row in rows]
+            hits = _Hits(home, hits.reach * 10)
+
+
+def _at_times(query: Query, *, as_of: str | None, as_known_at: str | None) -> Query:
+    """Return the query with the times of the command line as its options."""
+    from dataclasses import replace
+
+    of = _moment("--as-of", as_of, query.options.as_of)
+    known = _moment("--as-known-at", as_known_at, query.options.as_known_at)
+    return replace(query, options=replace(query.options, as_of=of, as_known_at=known))
+
+
+def _moment(flag: str, text: str | None, said: datetime | None) -> datetime | None:
+    from hypatia_mem.jse.fields import read_moment
+
+    if text is None:
+        return said
+    moment = read_moment(text)
+    if moment is None:
+        raise UsageError(
+            f"{flag} {text[:40]!a} is no time",
+            hint="Write it as 2025-01-31 or 2025-01-31T09:30:00Z.",
+        )
+    if said not in (None, moment):
+        raise UsageError(f"{flag} contradicts the same option in the expression")
+    return moment
 
 
 class _Hits:
@@ -121,11 +209,35 @@ class _Hits:
         self.home = home
         self.reach = reach
         self.cut = False
+        self._found: dict[tuple[str, str], list[tuple[str, float]]] = {}
+
+    @property
+    def all(self) -> bool:
+        """Tell whether asking for more would bring nothing new."""
+        return not self.cut or self.reach >= _ALL_HITS
 
     def __call__(self, text: str, catalog: str) -> Sequence[tuple[str, float]]:
-        found = find_keys(self.home, text, catalog=catalog, limit=self.reach)
-        self.cut = self.cut or len(found) >= self.reach
-        return found
+        if (text, catalog) not in self._found:
+            found = find_keys(self.home, text, catalog=catalog, limit=self.reach)
+            self.cut = self.cut or len(found) >= self.reach
+            self._found[text, catalog] = found
+        return self._found[text, catalog]
+
+
+class _Near:
+    """Answers ``$similar`` from the vectors, each question once."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._found: dict[tuple[str, str], list[tuple[str, float]]] = {}
+
+    def __call__(self, text: str, catalog: str) -> Sequence[tuple[str, float]]:
+        if (text, catalog) not in self._found:
+            from hypatia_mem.memory import embedding
+
+            model = embedding.load_model()
+            self._found[text, catalog] = embedding.similar_hits(self.home, text, catalog, model)
+        return self._found[text, catalog]
 
 
 def session_current(
@@ -146,9 +258,8 @@ def session_current(
     conditions: list[Any] = []
     if scopes is not None:
         conditions = [["$or", *(["$contains", "scopes", item] for item in scopes)]]
-    rows = run_query(
-        context.home(), json.dumps({"$not-summaried": ["message", *conditions], "limit": -1})
-    )
+    expression = {"$not-summaried": ["message", *conditions], "limit": -1}
+    rows = run_query(context.home(), json.dumps(expression), all_projects=True)
     if as_json:
         print_json({"total": len(rows), "messages": rows[:limit]})
         return
@@ -162,18 +273,20 @@ def session_current(
     say(f"  ({len(rows)} unsummarized {noun}{shown})")
 
 
-def knowledge_create(
+def knowledge_create(  # noqa: PLR0913 - one each for its options
     name: _Name,
     data: _Data = None,
     tags: _Tags = None,
     synonyms: _Synonyms = None,
     figures: _Figures = None,
     scopes: _ScopeList = None,
+    valid_from: _ValidFrom = None,
+    valid_to: _ValidTo = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a knowledge entry.
 
-    Tags rule and taboo make it part of every session's brief in its scopes.
+    Tags rule and taboo make it part of every session's brief in its scopes, as long as it is true.
 
     \b
     Example:
@@ -191,6 +304,7 @@ def knowledge_create(
         synonyms=values.parse_list(synonyms or "", "--synonyms"),
         figures=values.parse_list(figures or "", "--figures"),
         kind=kind_of(labels),
+        **_validity(valid_from, valid_to),
     )
     outcome = curate.create_entry(context.home(), entry, author=context.author(), now=context.now())
     _report(outcome, f"Created knowledge: {outcome.name}", as_json)
@@ -217,13 +331,15 @@ def knowledge_get(name: _Name, as_json: AsJson = False) -> None:
         say(f"Knowledge '{name}' not found.")
 
 
-def knowledge_update(
+def knowledge_update(  # noqa: PLR0913 - one each for its options
     name: _Name,
     data: _Data = None,
     tags: _Tags = None,
     synonyms: _Synonyms = None,
     figures: _Figures = None,
     scopes: _ScopeList = None,
+    valid_from: _ValidFrom = None,
+    valid_to: _ValidTo = None,
     as_json: AsJson = False,
 ) -> None:
     """Change fields of a knowledge entry; what is not named stays, "" clears.
@@ -248,6 +364,7 @@ def knowledge_update(
         fields["figures"] = values.parse_list(figures, "--figures")
     if scopes is not None:
         fields["scopes"] = values.parse_scopes(scopes)
+    fields |= _validity(valid_from, valid_to)
     outcome = curate.update_entry(
         context.home(), name, fields, author=context.author(), now=context.now()
     )
@@ -270,7 +387,7 @@ def knowledge_delete(name: _Name, as_json: AsJson = False) -> None:
     _report(outcome, f"Deleted knowledge: {name}", as_json)
 
 
-def statement_create(
+def statement_create(  # noqa: PLR0913 - one each for its options
     subject: _Subject,
     predicate: _Predicate,
     object_: _Object,
@@ -282,12 +399,15 @@ def statement_create(
         ),
     ] = None,
     scopes: _ScopeList = None,
+    valid_from: _ValidFrom = None,
+    valid_to: _ValidTo = None,
     tags: Annotated[str | None, typer.Option("--tags", hidden=True)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a statement (triple); one that exists already is left as it is.
 
-    Either end may name something that has no entry.
+    Either end may name something that has no entry. With --valid-from or --valid-to a statement
+    that exists is said to be true at that time from now on; "history" keeps what was said before.
 
     \b
     Example:
@@ -307,11 +427,17 @@ def statement_create(
         synonyms=values.parse_synonyms(synonyms or ""),
     )
     outcome = curate.create_statement(
-        context.home(), statement, author=context.author(), now=context.now()
+        context.home(),
+        statement,
+        validity=_validity(valid_from, valid_to),
+        author=context.author(),
+        now=context.now(),
     )
     shown = f"({subject}, {predicate}, {object_})"
     exists = outcome.verb in ("unchanged", "exists")
     text = f"Statement already exists: {shown}" if exists else f"Created statement: {shown}"
+    if outcome.verb == "updated":
+        text = f"Updated when it is true: {shown}"
     _report(outcome, text, as_json)
 
 
@@ -370,6 +496,16 @@ def _scopes(text: str | None) -> tuple[str, ...]:
     if text is not None:
         return values.parse_scopes(text)
     return (context.current_scope(claim=True),)
+
+
+def _validity(valid_from: str | None, valid_to: str | None) -> dict[str, Any]:
+    """Return the ends that were named; an empty text makes one unknown."""
+    ends: dict[str, Any] = {}
+    if valid_from is not None:
+        ends["valid_from"] = values.parse_time(valid_from, "--valid-from")
+    if valid_to is not None:
+        ends["valid_to"] = values.parse_time(valid_to, "--valid-to", end=True)
+    return ends
 
 
 def _triple(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:

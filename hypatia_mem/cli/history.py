@@ -253,7 +253,12 @@ def _row(state: State, changed: Sequence[str], withheld: bool) -> dict[str, Any]
         "deleted_by": state.deleted_by or None,
     }
     if not hidden:
-        row |= {"content": state.value.content, "scopes": list(state.value.scopes)}
+        row |= {
+            "content": state.value.content,
+            "scopes": list(state.value.scopes),
+            "valid_from": _plain(state.value.valid_from),
+            "valid_to": _plain(state.value.valid_to),
+        }
         if isinstance(state.value, Entry):
             row |= {"tags": list(state.value.tags), "kind": state.value.kind}
     return row
@@ -305,7 +310,7 @@ def _report(outcome: Outcome, done: str, dry_run: bool, as_json: bool) -> None:
             ("restored", "brought back"),
             ("changed", "changed back"),
             ("removed", "took out"),
-            ("others", "put back"),
+            ("others", "set back"),
         )
         if details[key]
     ]

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from hypatia_mem.errors import UsageError
 
-__all__ = ["checked", "parse_list", "parse_scopes", "parse_synonyms", "parse_tags", "read_text"]
+__all__ = [
+    "checked",
+    "parse_list",
+    "parse_scopes",
+    "parse_synonyms",
+    "parse_tags",
+    "parse_time",
+    "read_text",
+]
 
 _PARTS = {
     "subject": "subject",
@@ -19,6 +29,7 @@ _PARTS = {
     "relation": "predicate",
     "tail": "object",
 }
+_DATE = re.compile(r"\d{4}-?\d\d-?\d\d|\d{4}-?W\d\d-?\d")  # the dates that ISO 8601 knows
 
 
 def parse_scopes(text: str) -> tuple[str, ...]:
@@ -75,6 +86,29 @@ def parse_synonyms(text: str) -> dict[str, Any] | None:
             )
         found.setdefault(part, []).extend(names)
     return found
+
+
+def parse_time(text: str, option: str, *, end: bool = False) -> datetime | None:
+    """Return a time as the store keeps it, naive UTC; None for an empty text: it is not known.
+
+    A date, or a time of ISO 8601; without a zone it is local time. A date alone is the whole day:
+    its first moment, or as an ``end`` the first one after it. Raises UsageError.
+    """
+    said = checked(text, option).strip()
+    if not said:
+        return None
+    wrong = UsageError(
+        f"{option}: {said[:60]!a} is no date and no time",
+        hint="Like 2026-03-01, 2026-03-01T14:30 (local time), 2026-03-01T14:30+02:00 or ...Z;"
+        ' "" for unknown.',
+    )
+    try:
+        moment = datetime.fromisoformat(said)
+        if end and _DATE.fullmatch(said):
+            moment += timedelta(days=1)
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError):  # the last two: outside of what clocks can show
+        raise wrong from None
 
 
 def read_text(value: str, what: str) -> str:

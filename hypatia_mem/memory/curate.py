@@ -8,7 +8,7 @@ the briefs say the same as the store before the command ends. What is withdrawn 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -281,15 +281,31 @@ def delete_entry(home: Path, name: str, *, author: Author, now: datetime) -> Out
         return txn.delete_entry(name, reason="delete")
 
 
-def create_statement(home: Path, statement: Statement, *, author: Author, now: datetime) -> Outcome:
-    """Store a triple; an existing one is left as it is."""
+def create_statement(
+    home: Path,
+    statement: Statement,
+    *,
+    validity: Mapping[str, datetime | None] | None = None,
+    author: Author,
+    now: datetime,
+) -> Outcome:
+    """Store a triple; an existing one is left as it is, but for ``validity``.
+
+    ``validity`` holds the ends of its time (``valid_from``, ``valid_to``) that are said; None is
+    an end that is not known, and an end that is not said stays as it was.
+    """
     from dataclasses import replace
 
     from hypatia_mem.capture.redact import redact_text
 
-    cleaned = replace(statement, content=redact_text(statement.content))
+    ends: dict[str, Any] = dict(validity or {})
+    cleaned = replace(statement, content=redact_text(statement.content), **ends)
     with changing(home, author, now) as (_, txn):
-        return txn.put_statement(cleaned)
+        outcome = txn.put_statement(cleaned)
+        if outcome.verb == "unchanged" and ends:
+            triple = (statement.subject, statement.predicate, statement.object)
+            return txn.set_validity(*triple, **ends)
+        return outcome
 
 
 def delete_statement(
@@ -306,10 +322,11 @@ def delete_statement(
 def forgettable(store: Store, scope: str, ids: Sequence[str] = ()) -> list[Entry]:
     """Return what a forget request may mean: the scope's live memories and the global ones.
 
-    By name (``ids``) it may be any live entry there, a kept file's, say; never by words.
+    Memories that are not true now are among them. By name (``ids``) it may be any live entry
+    there, a kept file's, say; never by words.
     """
     within = [scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]
-    found = store.rules(within)
+    found = store.rules(within, any_time=True)
     have = {entry.name for entry in found}
     named = store.live_entries(name for name in ids if name not in have)
     return found + [entry for entry in named if set(entry.scopes) & set(within)]
@@ -338,7 +355,7 @@ def _name_for(txn: Transaction, name: str, words: str, scopes: tuple[str, ...]) 
     """
     from hypatia_mem.store.tombstones import canonical
 
-    for entry in txn.store.rules(list(scopes)):
+    for entry in txn.store.rules(list(scopes), any_time=True):
         if set(entry.scopes) == set(scopes) and canonical(entry.content) == canonical(words):
             return entry.name
     existing = txn.entry(name)

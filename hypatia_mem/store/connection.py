@@ -222,16 +222,23 @@ class Store:
         )
         return [rows.entry_of(row) for row in found]
 
-    def rules(self, scopes: Sequence[str]) -> list[Entry]:
-        """Return the live rules, taboos and memories of these scopes, newest first."""
+    def rules(
+        self, scopes: Sequence[str], *, at: datetime | None = None, any_time: bool = False
+    ) -> list[Entry]:
+        """Return the live rules, taboos and memories of these scopes, newest first.
+
+        Those that are true at ``at`` (default: now); an end that is not known does not end them.
+        ``any_time``: also those that were, or will be.
+        """
         found = self.run(
             """
             SELECT * FROM live_entry
-            WHERE kind IN ('rule', 'taboo', 'memory') AND list_has_any(scopes, ?::VARCHAR[])
-              AND (valid_to IS NULL OR valid_to > ?)
+            WHERE kind IN ('rule', 'taboo', 'memory') AND list_has_any(scopes, $1::VARCHAR[])
+              AND ($2 OR ((valid_from IS NULL OR valid_from <= $3)
+                          AND (valid_to IS NULL OR valid_to > $3)))
             ORDER BY created_at DESC, name
             """,
-            [list(scopes), _utc_now()],
+            [list(scopes), any_time, at or _utc_now()],
         )
         return [rows.entry_of(row) for row in found]
 

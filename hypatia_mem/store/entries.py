@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
@@ -39,6 +40,7 @@ class EntryWrites(Tombstones, Versions):
         if not entry.name.strip():
             raise UsageError("an entry needs a name")
         _refuse_long(entry.name)
+        _refuse_backwards(entry.valid_from, entry.valid_to)
         refusal = self._ask_tombstones(entry)
         if refusal is not None:
             return refusal
@@ -71,6 +73,7 @@ class EntryWrites(Tombstones, Versions):
         changed = replace(existing, **wanted)
         if changed == existing:
             return Outcome("unchanged", name)
+        _refuse_backwards(changed.valid_from, changed.valid_to)
         refusal = self._ask_tombstones(changed)
         if refusal is not None:
             return refusal
@@ -117,6 +120,7 @@ class EntryWrites(Tombstones, Versions):
             if not part.strip():
                 raise UsageError("each of a statement's three parts needs a text")
             _refuse_long(part)
+        _refuse_backwards(statement.valid_from, statement.valid_to)
         row = rows.statement_row(statement, self.author, self.now)
         found = self.store.execute(
             "SELECT 1 FROM statement WHERE triple = ?", [row["triple"]]
@@ -133,6 +137,32 @@ class EntryWrites(Tombstones, Versions):
         self._bulk("statement", [row])
         return Outcome("created", row["triple"])
 
+    def set_validity(
+        self, subject: str, predicate: str, object_: str, **ends: datetime | None
+    ) -> Outcome:
+        """Say anew when a statement is true (``valid_from``, ``valid_to``); the earlier is kept.
+
+        An end that is not named stays. Raises NotFound, UsageError.
+        """
+        key = rows.triple_key(*(rows.clean(part) for part in (subject, predicate, object_)))
+        found = self.store.run("SELECT * FROM statement WHERE triple = ?", [key])
+        if not found:
+            raise NotFound(f"statement '({subject}, {predicate}, {object_})'")
+        row = found[0]
+        valid_from = ends.get("valid_from", row["valid_from"])
+        valid_to = ends.get("valid_to", row["valid_to"])
+        if (row["valid_from"], row["valid_to"]) == (valid_from, valid_to):
+            return Outcome("unchanged", key)
+        _refuse_backwards(valid_from, valid_to)
+        said = rows.digest(row["content"])
+        seq = self._note("update", key, "statement", before=said, after=said)
+        self._retire("statement", {key: seq})
+        self.store.execute(
+            "UPDATE statement SET valid_from = ?, valid_to = ?, seq = ? WHERE triple = ?",
+            [valid_from, valid_to, seq, key],
+        )
+        return Outcome("updated", key)
+
     def delete_statement(self, subject: str, predicate: str, object_: str) -> Outcome:
         """Delete a triple. Raises NotFound."""
         subject, predicate, object_ = map(rows.clean, (subject, predicate, object_))
@@ -148,6 +178,7 @@ class EntryWrites(Tombstones, Versions):
     def _put_again(self, existing: Entry, entry: Entry, *, replace: bool) -> Outcome:
         from dataclasses import replace as with_fields
 
+        start, end = self._validity(existing, entry)
         same = with_fields(
             existing,
             content=rows.clean(entry.content),
@@ -157,6 +188,8 @@ class EntryWrites(Tombstones, Versions):
             figures=tuple(rows.clean(figure) for figure in entry.figures) or existing.figures,
             format=entry.format,
             kind=entry.kind,
+            valid_from=start,
+            valid_to=end,
         )
         if not replace:
             raise Conflict(
@@ -167,6 +200,18 @@ class EntryWrites(Tombstones, Versions):
             return Outcome("unchanged", existing.name)
         self._write_again(existing, same)
         return Outcome("updated", existing.name)
+
+    def _validity(self, existing: Entry, entry: Entry) -> tuple[datetime | None, datetime | None]:
+        """Return when an entry that is said again is true.
+
+        As it is said now; else as before, unless it was not true now: saying it makes it so.
+        """
+        start, end = existing.valid_from, existing.valid_to
+        if entry.valid_from is not None or entry.valid_to is not None:
+            start, end = entry.valid_from, entry.valid_to
+        elif (start is not None and start > self.now) or (end is not None and end <= self.now):
+            start = end = None
+        return start, end
 
     def _write_again(self, before: Entry, after: Entry) -> None:
         """Keep the old state as a version and put the new one in its place."""
@@ -217,4 +262,14 @@ def _refuse_long(name: str) -> None:
         raise UsageError(
             f"a name of {len(name)} characters is too long: {MAX_NAME} is the most",
             hint="Give it a short name and put the text into its content.",
+        )
+
+
+def _refuse_backwards(valid_from: datetime | None, valid_to: datetime | None) -> None:
+    """Refuse a time that ends before it begins, or as it begins; either end may be unknown."""
+    if valid_from is not None and valid_to is not None and valid_to <= valid_from:
+        raise UsageError(
+            f"it would stop being true ({rows.iso(valid_to)}) before it begins"
+            f" ({rows.iso(valid_from)})",
+            hint='The end must be later than the beginning; "" makes either of them unknown.',
         )

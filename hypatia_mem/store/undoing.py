@@ -22,6 +22,7 @@ from hypatia_mem.store.writing import TABLES, plain
 
 __all__ = ["Undoing"]
 
+_LAST = frozenset({"session", "project"})  # they can go when nothing is in them any more
 _KEYS = {"session": "id", "project": "scope", "root": "path"}
 # What follows from other rows, or only says when: it need not be as it was.
 _LOOSE = frozenset({"turns", "updated_at", "seen_at", "created_at"})
@@ -76,8 +77,8 @@ class Undoing(MessageWrites):
         self._note(verb, plan.root, "operation", index=False)
         moves = [move for table in VERSIONS for move in self._moves(table, plan.steps)]
         self._refuse_forgotten(moves)
-        later = [image for image in plan.images if image.kind == "session"]
-        self._put_images([image for image in plan.images if image.kind != "session"])
+        later = [image for image in plan.images if image.kind in _LAST]
+        self._put_images([image for image in plan.images if image.kind not in _LAST])
         for table in VERSIONS:
             self._move(table, [move for move in moves if move.step.table == table])
         self._take_out_messages([move for move in moves if move.step.made and move.new is None])
@@ -282,8 +283,7 @@ class Undoing(MessageWrites):
         if not _fits(there, became):
             raise _otherwise(image)
         if was is None:
-            if image.kind == "session" and self._turns(image.key):
-                raise Conflict(f"session {image.key!r} has turns that were stored otherwise")
+            self._refuse_in_use(image)
             self.store.execute(f"DELETE FROM {image.kind} WHERE {where}", params)  # noqa: S608
         elif became is None:
             self._bulk(image.kind, [{"turns": 0, **was} if image.kind == "session" else dict(was)])
@@ -293,6 +293,17 @@ class Undoing(MessageWrites):
                 f"UPDATE {image.kind} SET {sets} WHERE {where}",  # noqa: S608 - our own columns
                 [*was.values(), *params],
             )
+
+    def _refuse_in_use(self, image: Image) -> None:
+        """Refuse to take a session or a project away from under what others stored in it."""
+        if image.kind == "session" and self._turns(image.key):
+            raise Conflict(f"session {image.key!r} has turns that other operations stored")
+        if image.kind == "project":
+            found = self.store.execute(
+                "SELECT 1 FROM entry WHERE list_contains(scopes, ?) LIMIT 1", [image.key]
+            ).fetchone()
+            if found:
+                raise Conflict(f"project {image.key!r} has entries that other operations stored")
 
     def _count_turns(self, moves: Sequence[_Move], images: Sequence[Image]) -> None:
         """Let sessions count their messages again."""
