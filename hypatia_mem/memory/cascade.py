@@ -76,6 +76,15 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class _Round:
+    """What is condensed before the store is opened again."""
+
+    due: Sequence[Batch]
+    entries: Mapping[str, Entry]
+    sample: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Handed:
     """A due batch as it is handed to an agent."""
 
@@ -113,31 +122,37 @@ def run(
     failed: list[str] = []
     tried: set[str] = set()
     idf: Mapping[str, float] = {}
-    while True:
-        with open_store(home, write=False) as store:
-            planner = Planner(store, home, settings, now)
-            due = planner.due(scopes, retry=retry, without=tried)
-            due = _of_this_round(due, planner, settings, summariser)
-            if not due:
-                return Report(tuple(made), tuple(failed), dropped)
-            sample = planner.read.sample(store, SAMPLE) if not idf else []
-            entries = planner.read.contents(store, [i.name for one in due for i in one.items])
-        idf = idf or words.idf_of(sample)
+
+    def following(store: Store) -> _Round:
+        planner = Planner(store, home, settings, now)
+        due = planner.due(scopes, retry=retry, without=tried)
+        due = _of_this_round(due, planner, settings, summariser)
+        tried.update(batch.ticket for batch in due)
+        names = [item.name for batch in due for item in batch.items]
+        entries = planner.read.contents(store, names) if due else {}
+        sample = planner.read.sample(store, SAMPLE) if due and not idf else []
+        return _Round(due, entries, sample)
+
+    with open_store(home, write=False) as store:
+        current = following(store)
+    while current.due:
+        idf = idf or words.idf_of(current.sample)
         beat()
-        ready: list[tuple[Batch, making.Made | SummaryFailed, str]] = []
-        for batch in due:
-            tried.add(batch.ticket)
-            one, producer = _chosen(settings, summariser)
-            ready.append((batch, _condensed(batch, entries, one, settings, idf), producer))
+        one, producer = _chosen(settings, summariser)
+        ready: list[tuple[Batch, making.Made | SummaryFailed]] = []
+        for batch in current.due:
+            ready.append((batch, _condensed(batch, current.entries, one, settings, idf)))
             beat()
         with open_store(home, write=True) as store:
-            for batch, result, producer in ready:
+            for batch, result in ready:
                 done = _store(store, batch, result, author, producer, now)
                 if isinstance(done, Done):
                     made.append(done)
                 elif done:
                     failed.append(done)
                 beat()
+            current = following(store)
+    return Report(tuple(made), tuple(failed), dropped)
 
 
 def _of_this_round(

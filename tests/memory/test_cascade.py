@@ -26,6 +26,7 @@ from tests.memory.cascade_kit import (
     PERSON,
     WORKER,
     assert_whole,
+    counts,
     fill,
     links,
     run,
@@ -59,10 +60,10 @@ def test_sixteen_of_a_level_make_one_of_the_next_and_never_fifteen(home):
     texts = talk(18)
     fill(home, texts[:15])
     run(home)
-    assert [len(summaries(home, level)) for level in (1, 2)] == [15, 0]
+    assert counts(home, 2) == [15, 0]
     fill(home, texts[15:], start=15)
     report = run(home)
-    assert [len(summaries(home, level)) for level in (1, 2)] == [18, 1]
+    assert counts(home, 2) == [18, 1]
     assert report.line == "Cascade: +3 summary 1 (token threshold), +1 summary 2 (16 of level 1)."
     covered = {item for summary, item in links(home) if summary == summaries(home, 2)[0].name}
     assert covered == {one.name for one in summaries(home, 1)[:16]}, "not the oldest sixteen"
@@ -75,7 +76,7 @@ def test_tiers_grow_upward_as_long_as_a_level_is_full(home):
     """3^3 of level 1 at a batch of three: every tier, to the last one."""
     fill(home, talk(27))
     run(home, settings(cascade_batch=3))
-    assert [len(summaries(home, level)) for level in (1, 2, 3, 4, 5)] == [27, 9, 3, 1, 0]
+    assert counts(home, 5) == [27, 9, 3, 1, 0]
     assert_whole(home)
     top = summaries(home, 4)[0]
     assert top.tags == ("summary", "summary 4")
@@ -88,14 +89,14 @@ def test_sixteen_by_sixteen(home):
     """The published thresholds: 272 of level 1, 17 of level 2, 1 of level 3, one left over."""
     fill(home, talk(273))
     run(home)
-    assert [len(summaries(home, level)) for level in (1, 2, 3, 4)] == [273, 17, 1, 0]
+    assert counts(home, 4) == [273, 17, 1, 0]
     assert_whole(home)
 
 
 def test_the_highest_level_is_the_users(home):
     fill(home, talk(16))
     run(home, settings(cascade_batch=4, cascade_max_level=2))
-    assert [len(summaries(home, level)) for level in (1, 2, 3)] == [16, 4, 0]
+    assert counts(home, 3) == [16, 4, 0]
 
 
 def test_the_model_in_use_decides_when_nothing_else_says(home):
@@ -296,7 +297,7 @@ def test_a_summary_goes_with_its_source_and_the_rest_is_summarised_again(home, f
     config = settings(cascade_batch=2, cascade_max_tokens=200)
     fill(home, talk(8))
     run(home, config)
-    before = [len(summaries(home, level)) for level in (1, 2, 3)]
+    before = counts(home, 3)
     assert before == [4, 2, 1]
     first = {summary for summary, item in links(home) if item == "msg-s-1-1"}
     with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
@@ -310,7 +311,7 @@ def test_a_summary_goes_with_its_source_and_the_rest_is_summarised_again(home, f
         kept = store.run("SELECT content FROM version WHERE content LIKE '%Report 0:%'")
         assert bool(kept) is not forget
     run(home, config)
-    assert [len(summaries(home, level)) for level in (1, 2, 3)] == before
+    assert counts(home, 3) == before
     assert {item for _, item in links(home) if item.startswith("msg-")} == {
         f"msg-s-1-{n}" for n in range(2, 9)
     }
@@ -341,7 +342,7 @@ def test_a_forget_by_command_leaves_no_summary_after_the_next_pass(home):
     curate.delete_entry(home, "msg-s-1-3", author=PERSON, now=NOW)
     run(home, config)
     assert not any("Report 2:" in one.content for one in summaries(home))
-    assert [len(summaries(home, level)) for level in (1, 2)] == [3, 1]
+    assert counts(home, 2) == [3, 1]
     assert_whole(home)
 
 
@@ -593,7 +594,7 @@ def test_killed_at_every_step_it_ends_as_if_it_had_not_been(home):
     assert kills >= len(points)
     assert not killed_at(home, "never", 0)
     assert_whole(home)
-    assert [len(summaries(home, level)) for level in (1, 2, 3, 4)] == [32, 8, 2, 0]
+    assert counts(home, 4) == [32, 8, 2, 0]
     assert len({item for _, item in links(home) if item.startswith("msg-")}) == 32
 
 
