@@ -9,6 +9,7 @@ they are. An exact look (``Exact``) reads the stored text itself.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -91,14 +92,24 @@ def terms(text: str) -> list[str]:
     >>> terms("foo_bar.baz(), isn't")
     ['foo_bar.baz', 'foo_bar', 'foo', 'bar', 'baz', "isn't", 'isn', 't']
     """
+    plain = folded(text)
+    pieces = plain.split() if plain.isascii() else _PIECE.findall(plain)
     found: list[str] = []
-    for piece in _PIECE.findall(folded(text)):
-        whole = piece.lstrip(_EDGES_FRONT).rstrip(_EDGES_BACK)
-        if whole.isalnum() and (whole.islower() or whole.istitle()) and whole.isalpha():
-            found.append(whole.casefold()[:MAX_TERM])
-        elif whole:
-            _cut(whole, found)
+    for piece in pieces:
+        found.extend(_known(piece) if len(piece) <= _SHORT else _of_piece(piece))
     return found
+
+
+def _of_piece(piece: str) -> tuple[str, ...]:
+    whole = piece.lstrip(_EDGES_FRONT).rstrip(_EDGES_BACK)
+    found: list[str] = []
+    if whole:
+        _cut(whole, found)
+    return tuple(found)
+
+
+_SHORT = 40
+_known = functools.lru_cache(1 << 16)(_of_piece)  # most of any text are the same few words
 
 
 def _cut(piece: str, found: list[str], level: int = 0) -> None:
