@@ -119,11 +119,12 @@ def _models(home: Path, span: Span) -> Report:
 
 
 def _tools(home: Path, span: Span) -> Report:
-    rows = reporting.tools(home, span)
-    for row in rows:
-        known = row["calls"] - row["without_result"]
-        row["failure_rate"] = round(row["failures"] / known, 4) if known else None
     columns = ("tool", "calls", "failures", "without_result", "failure_rate", "last_used")
+    rows: list[Row] = []
+    for found in reporting.tools(home, span):
+        known = found["calls"] - found["without_result"]
+        found["failure_rate"] = round(found["failures"] / known, 4) if known else None
+        rows.append({name: found[name] for name in columns})
     return Report("tools", columns, rows)
 
 
