@@ -23,7 +23,13 @@ _MADE = "<!-- Made by `python -m hypatia_mem.cli.reference`; do not edit. -->\n\
 
 def pages() -> dict[str, str]:
     """Return every page by file name."""
-    return {"cli.md": _MADE + _cli_page(), "jse.md": _MADE + _jse_page()}
+    from hypatia_mem.cli.sql import schema_page
+
+    return {
+        "cli.md": _MADE + _cli_page(),
+        "jse.md": _MADE + _jse_page(),
+        "views.md": _MADE + schema_page(),
+    }
 
 
 def main(arguments: list[str]) -> int:
@@ -166,8 +172,7 @@ JSON, newest first (`$not-summaried`: oldest first; with `$search`: best first, 
 - A call is `["$op", operand, ...]` or `{"$op": [operand, ...]}`; in the object form any other value
   is the only operand, and a nested call needs an array of its own.
 - The top operator is `$knowledge`, `$statement` or `$not-summaried`. Its operands are conditions,
-  all of which must hold. In the object form it takes options: `limit` (100; -1 is every row),
-  `offset` (0), `catalog` (must name the kind of row asked for).
+  all of which must hold. In the object form it takes options, which stand nowhere else.
 - A field is a name or a path: `name`, `tags`, `tags[0]`, `meta.author`; a leading `$` is dropped. A
   name that is no field is looked up inside `data` when that is JSON; `data.x` says so expressly.
 - List fields (`tags`, `scopes`, `synonyms`, `figures`) match by whole elements: `summary 1` is not
@@ -175,15 +180,16 @@ JSON, newest first (`$not-summaried`: oldest first; with `$search`: best first, 
 - Numbers compare with numbers, times with times (`"2025-01-31"`, `"2025-01-31T09:30:00Z"`; UTC
   without a zone), text with text. A value of the wrong type is an error. Null matches nothing.
 - `$$x` is the text `$x`; `["$quote", value]` is the value as it is written.
-- An expression names its scopes itself; nothing is added to it. What is withheld (candidate,
-  rejected, suppressed, expired) is never among the rows.
+- An expression with a condition on `scopes` anywhere says itself which scopes it reads. One
+  without reads the current project and the global scope; `--scope` and `--all-projects` say
+  otherwise. What is withheld (candidate, rejected, suppressed, expired) is never among the rows.
 - Whatever is not understood is an error that shows the place, before anything is run.
 """
 
 
 def _jse_page() -> str:
-    from hypatia_mem.jse.compiler import FIELDS
-    from hypatia_mem.jse.nodes import LATER_OPERATORS, OPERATORS
+    from hypatia_mem.jse.fields import FIELDS
+    from hypatia_mem.jse.operators import OPERATORS, OPTIONS
 
     lines = [_JSE_INTRO, "## Operators\n"]
     for row in OPERATORS.values():
@@ -194,8 +200,9 @@ def _jse_page() -> str:
         call = ", ".join([f'"{row.name}"', *operands])
         lines.append(f"**`[{call}]`**{place}: {row.summary}\n")
         lines.append(f"```json\n{row.example}\n```\n")
-    later = ", ".join(f"`{name}`" for name in LATER_OPERATORS)
-    lines.append(f"Known, but not available yet in this version: {later}.\n")
+    lines.append("## Options of the top operator\n")
+    lines += [f"- `{name}`: {text}." for name, text in OPTIONS.items()]
+    lines.append(_ALIASES)
     lines.append("## Fields\n")
     for catalog, columns in FIELDS.items():
         kinds: dict[str, list[str]] = {}
@@ -207,6 +214,14 @@ def _jse_page() -> str:
     lines.append(_ROWS)
     return "\n".join(lines)
 
+
+_ALIASES = """
+## Other names
+
+`$triple` and `$k-hop` take a name for every name of the same thing: an entry's `synonyms` and its
+name stand for each other, and a statement's own synonyms (`{"subject": [...], "object": [...]}`)
+stand for that part of it. Names match whole; the names found are not looked up again.
+"""
 
 _ROWS = """
 `head`, `relation` and `tail` are the same as `subject`, `predicate` and `object`. `triple` is the
@@ -224,8 +239,9 @@ three as one line of CSV. `tr_start` and `tr_end` say when something was true. A
  "scopes": ["app"]}, "created_at": "2025-01-31 09:30:00.000000"}
 ```
 
-Absent lists are null. Without rows the command prints `No results found.`, with `--json` an empty
-list.
+Absent lists are null; `tr_start` and `tr_end` are there when they are set. Rows of `$search` and
+`$similar` also carry a `score`, those of `$k-hop` a `hop`. Without rows the command prints
+`No results found.`, with `--json` an empty list.
 """
 
 

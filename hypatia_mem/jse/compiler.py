@@ -1,123 +1,95 @@
 """Nodes to one SELECT: ``(sql, params)``, with fields from a list and every value a parameter (I7).
 
 The compiled query reads the views ``live_entry`` and ``live_statement``, in which nothing withheld
-is ever found. SQL text is put together from this module's constants only; a field name picks one of
+is ever found; with ``as_known_at`` their counterparts ``known_entry(t)`` and
+``known_statement(t)``. SQL text is put together from constants only; a field name picks one of
 them, a path into JSON travels as a parameter like any value.
 
-``$search`` is answered first, by a callable the caller brings, and enters the query as two lists of
-parameters (names and scores). Filters therefore apply before ranking and before the limit.
+``$search`` and ``$similar`` are answered first, by callables the caller brings, and enter the query
+as lists of parameters (names and scores). Filters therefore apply before ranking and before the
+limit. One ranking's scores are those of the callable; where both kinds rank, each is scaled to its
+best and the sum counts.
 
-Unknown is unknown: comparing with null or with a missing field is SQL's NULL, so neither the
-condition nor its ``$not`` lets the row in. A list is never missing, only empty.
+Unknown is unknown: comparing with null, with a missing field or with JSON null is SQL's NULL, so
+neither the condition nor its ``$not`` lets the row in. A list is never missing, only empty;
+``$triple``, ``$k-hop`` and ``$json-contains`` are never unknown. Every order ends with the key, so
+that pages neither repeat nor lose a row.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
+from hypatia_mem.jse import rows
+from hypatia_mem.jse.clauses import all_of, any_of, clause
+from hypatia_mem.jse.fields import FIELDS
 from hypatia_mem.jse.nodes import (
     And,
     Compare,
     Condition,
     Contains,
     ContentIs,
-    Field,
     Has,
-    Json,
+    JsonContains,
+    KHop,
     Like,
     Not,
     Or,
     Query,
-    Scalar,
     Search,
+    Shown,
+    Similar,
+    Sort,
     Triple,
-    Where,
 )
-from hypatia_mem.jse.pointing import describe, fail, replaced
+from hypatia_mem.jse.pointing import fail
+from hypatia_mem.jse.sql import (
+    TRIPLE,
+    Fragment,
+    column_sql,
+    json_order,
+    own_synonyms,
+)
+from hypatia_mem.jse.walking import DEEP, edge_sql, reached, walk_sql
 
-__all__ = ["FIELDS", "Compiled", "SearchHits", "compile_query"]
+__all__ = ["FIELDS", "Compiled", "Read", "SearchHits", "compile_query", "scaled"]
 
 SearchHits: TypeAlias = Callable[[str, str], Sequence[tuple[str, float]]]
 """``search(text, catalog) -> [(name or triple, score)]``: every hit, best first."""
 
-_Kind: TypeAlias = Literal["text", "time", "list", "triple", "parts", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    kind: _Kind
-    sql: str
-
-
-_TRIPLE = "e.triple"
-_WORDS = "coalesce(json_extract_string(TRY_CAST(e.synonyms AS JSON), '$.*[*]'), []::VARCHAR[])"
-_NO_LIST = "[]::VARCHAR[]"
-
-FIELDS: Mapping[str, Mapping[str, _Column]] = {
-    "knowledge": {
-        "name": _Column("text", "e.name"),
-        "created_at": _Column("time", "e.created_at"),
-        "tr_start": _Column("time", "e.valid_from"),
-        "tr_end": _Column("time", "e.valid_to"),
-        "format": _Column("text", "e.format"),
-        "data": _Column("text", "e.content"),
-        "tags": _Column("list", "e.tags"),
-        "scopes": _Column("list", "e.scopes"),
-        "synonyms": _Column("list", "e.synonyms"),
-        "figures": _Column("list", "e.figures"),
-    },
-    "statement": {
-        "triple": _Column("triple", _TRIPLE),
-        "subject": _Column("text", "e.subject"),
-        "predicate": _Column("text", "e.predicate"),
-        "object": _Column("text", "e.object"),
-        "head": _Column("text", "e.subject"),
-        "relation": _Column("text", "e.predicate"),
-        "tail": _Column("text", "e.object"),
-        "created_at": _Column("time", "e.created_at"),
-        "tr_start": _Column("time", "e.valid_from"),
-        "tr_end": _Column("time", "e.valid_to"),
-        "format": _Column("text", "'markdown'"),
-        "data": _Column("text", "e.content"),
-        "tags": _Column("list", _NO_LIST),
-        "scopes": _Column("list", "e.scopes"),
-        "synonyms": _Column("list", _WORDS),
-        "figures": _Column("list", _NO_LIST),
-    },
-}
-"""What a field name means, by catalog; any other name is a path into JSON ``data``."""
+Read: TypeAlias = Callable[[str, Sequence[Any]], Iterable[Sequence[Any]]]
+"""Runs one SELECT with parameters on the store and returns its rows."""
 
 _SELECT = {
     "knowledge": (
-        "e.name, e.content, e.format, e.tags, e.synonyms, e.figures, e.scopes, e.created_at"
+        "e.name, e.content, e.format, e.tags, e.synonyms, e.figures, e.scopes, e.created_at, "
+        "e.valid_from AS tr_start, e.valid_to AS tr_end"
     ),
     "statement": (
-        f"{_TRIPLE} AS triple, e.subject, e.predicate, e.object, e.content, e.synonyms, e.scopes, "
+        f"{TRIPLE} AS triple, e.subject, e.predicate, e.object, e.content, e.synonyms, e.scopes, "
         "e.created_at, e.valid_from AS tr_start, e.valid_to AS tr_end"
     ),
 }
-_FROM = {"knowledge": "live_entry AS e", "statement": "live_statement AS e"}
-_KEY = {"knowledge": "e.name", "statement": _TRIPLE}
+_LIVE = {"knowledge": "live_entry", "statement": "live_statement"}
+_KNOWN = {"knowledge": "known_entry(?)", "statement": "known_statement(?)"}
+_KEY = {"knowledge": "e.name", "statement": TRIPLE}
 _NEWEST = {
     "knowledge": "e.created_at DESC, e.turn DESC NULLS LAST, e.name",
     "statement": "e.created_at DESC, e.subject, e.predicate, e.object",
 }
 _OLDEST = "e.created_at, e.turn NULLS LAST, e.name"
-_SIGNS = {"$eq": "=", "$ne": "<>", "$gt": ">", "$lt": "<", "$gte": ">=", "$lte": "<="}
-_UNKNOWN = "CAST(NULL AS BOOLEAN)"
-_TIME_TEXT = "strftime({}, '%Y-%m-%d %H:%M:%S.%f')"
+_VALID = "(e.valid_from IS NULL OR e.valid_from <= ?) AND (e.valid_to IS NULL OR e.valid_to > ?)"
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """One SELECT with its parameters.
 
-    ``ranked`` rows carry a ``score``. ``monotone`` is set when the first rows stay the first rows
-    however many further hits a ``$search`` has: a caller may then ask the index for few at first.
+    ``ranked`` rows carry a ``score``, ``walked`` ones a ``hop``. ``monotone`` is set when the first
+    rows stay the first rows however many further hits a ``$search`` has: a caller may then ask the
+    index for few at first. ``count``: the only row is ``{"count": n}``.
     """
 
     catalog: str
@@ -125,98 +97,252 @@ class Compiled:
     params: tuple[Any, ...]
     ranked: bool
     monotone: bool
+    walked: bool = False
+    count: bool = False
+    fields: tuple[Shown, ...] = ()
+
+    def shape(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row of the SELECT as it is published, or the parts that were asked for."""
+        if self.count:
+            return {"count": row["count"]}
+        return rows.shown_row(self.catalog, rows.shape_row(self.catalog, row), self.fields)
+
+
+@dataclass(slots=True)
+class _Table:
+    """A table in front of the SELECT, with its parameters."""
+
+    sql: str
+    params: list[Any]
 
 
 @dataclass(slots=True)
 class _Context:
-    catalog: str
+    query: Query
     search: SearchHits | None
-    hits: list[Sequence[tuple[str, float]]] = field(default_factory=list)
-    scored: list[int] = field(default_factory=list)
+    similar: SearchHits | None
+    scopes: Sequence[str] | None
+    read: Read | None
+    tables: list[_Table] = field(default_factory=list)
+    rankings: list[tuple[str, list[tuple[str, float]], bool]] = field(default_factory=list)
+    walks: list[int] = field(default_factory=list)
+    number: int = 0
     negated: bool = False
     optional: bool = False
     monotone: bool = True
 
+    @property
+    def catalog(self) -> str:
+        return self.query.catalog
 
-_Fragment: TypeAlias = tuple[str, list[Any]]
+    def next(self) -> int:
+        self.number += 1
+        return self.number
+
+    def source(self, catalog: str) -> Fragment:
+        """Return the table of all rows that may be read, today or as they were known."""
+        known = self.query.options.as_known_at
+        return (_LIVE[catalog], []) if known is None else (_KNOWN[catalog], [known])
 
 
-def compile_query(query: Query, search: SearchHits | None = None) -> Compiled:
+def compile_query(
+    query: Query,
+    search: SearchHits | None = None,
+    similar: SearchHits | None = None,
+    *,
+    scopes: Sequence[str] | None = None,
+    read: Read | None = None,
+) -> Compiled:
     """Compile a parsed query.
 
-    ``search`` answers ``$search``; without it an expression that searches is refused.
+    ``search`` and ``similar`` answer ``$search`` and ``$similar``; without them an expression that
+    needs them is refused. ``scopes``: only rows in one of these, whatever the expression says;
+    None adds nothing. ``read`` runs a SELECT on the store: with it a deep ``$k-hop`` is walked
+    before the query instead of in it.
 
     Raises:
-        ExpressionError: a field or value does not fit; nothing has been executed.
+        ExpressionError: a search cannot be answered; nothing has been executed.
     """
-    context = _Context(query.catalog, search)
+    context = _Context(query, search, similar, scopes, read)
     where, params = _condition(query.condition, context)
+    parts, values = _readable(context)
     if query.pending_tag is not None:
-        where = f"list_contains(e.tags, ?) AND {_NOT_SUMMARISED} AND {where}"
-        params = [query.pending_tag, *params]
-    return _assemble(query, context, where, params)
+        pending, more = _pending(context, query.pending_tag)
+        parts.append(pending)
+        values += more
+    parts.append(where)
+    return _assemble(query, context, " AND ".join(parts), [*values, *params])
 
 
-_NOT_SUMMARISED = (
-    "NOT EXISTS (SELECT 1 FROM live_statement AS s"
-    " WHERE s.object = e.name AND s.predicate = 'summary')"
-)
+def _readable(context: _Context, within: tuple[Condition, ...] = ()) -> tuple[list[str], list[Any]]:
+    """Return what every row that is read satisfies: the scopes, the valid time, ``within``."""
+    parts: list[str] = []
+    params: list[Any] = []
+    if context.scopes is not None:
+        some = " OR ".join("list_contains(e.scopes, ?)" for _ in context.scopes)
+        parts.append(f"({some})" if some else "FALSE")
+        params += context.scopes
+    at = context.query.options.as_of
+    if at is not None:
+        parts.append(_VALID)
+        params += [at, at]
+    for condition in within:
+        sql, more = _condition(condition, context)
+        parts.append(sql)
+        params += more
+    return parts, params
+
+
+def _pending(context: _Context, tag: str) -> Fragment:
+    source, at = context.source("statement")
+    as_of = context.query.options.as_of
+    valid = "" if as_of is None else " AND " + _VALID.replace("e.", "s.")
+    sql = (
+        "list_contains(e.tags, ?) AND NOT EXISTS (SELECT 1 FROM "  # noqa: S608 - constants only
+        f"{source} AS s WHERE s.object = e.name AND s.predicate = 'summary'{valid})"
+    )
+    return sql, [tag, *at, *([] if as_of is None else [as_of, as_of])]
+
+
+# --- the whole SELECT -----------------------------------------------------------------------------
 
 
 def _assemble(query: Query, context: _Context, where: str, params: list[Any]) -> Compiled:
-    tables: list[str] = []
-    head: list[Any] = []
-    for number, hits in enumerate(context.hits):
-        tables.append(
-            f"hits{number} AS (SELECT unnest(?::VARCHAR[]) AS key, unnest(?::DOUBLE[]) AS score)"
-        )
-        head += [[name for name, _ in hits], [float(score) for _, score in hits]]
-    columns, order = _SELECT[query.catalog], _NEWEST[query.catalog]
-    if query.pending_tag is not None:
-        order = _OLDEST
-    joins = ""
-    if context.scored:
-        columns += f", {_score(context.scored)} AS score"
-        order = f"score DESC NULLS LAST, {order}"
-        joins = "".join(
-            f"\nLEFT JOIN hits{n} ON hits{n}.key = {_KEY[query.catalog]}" for n in context.scored
-        )
-    with_ = f"WITH {', '.join(tables)}\n" if tables else ""
-    sql = (
-        f"{with_}SELECT {columns}\nFROM {_FROM[query.catalog]}{joins}\nWHERE {where}\n"
-        f"ORDER BY {order}"
+    key = _KEY[query.catalog]
+    ranks = _ranking_tables(context)
+    source, at = context.source(query.catalog)
+    joins = "".join(
+        f"\nLEFT JOIN {name} ON {name}.key = {key}"
+        for name in (*(f"hits{n}" for n in ranks), *(f"reached{n}" for n in context.walks))
     )
-    if query.options.limit is not None:
-        sql += "\nLIMIT ?"
-        params = [*params, query.options.limit]
-    sql += "\nOFFSET ?"
+    options = query.options
+    columns = "count(*) AS count" if options.count else _columns(query, ranks, context.walks)
+    head = ", ".join(table.sql for table in context.tables)
+    sql = f"WITH RECURSIVE {head}\n" if head else ""
+    sql += f"SELECT {columns}\nFROM {source} AS e{joins}\nWHERE {where}"
+    values = [value for table in context.tables for value in table.params] + [*at, *params]
+    if not options.count:
+        order, more = _order(query, bool(ranks), bool(context.walks))
+        sql += f"\nORDER BY {order}"
+        values += more
+        if options.limit is not None:
+            sql += "\nLIMIT ?"
+            values.append(options.limit)
+        sql += "\nOFFSET ?"
+        values.append(options.offset)
     return Compiled(
         query.catalog,
         sql,
-        (*head, *params, query.options.offset),
-        ranked=bool(context.scored),
-        monotone=context.monotone,
+        tuple(values),
+        ranked=bool(ranks),
+        monotone=context.monotone and not options.order and not options.count,
+        walked=bool(context.walks),
+        count=options.count,
+        fields=options.fields,
     )
 
 
-def _score(numbers: list[int]) -> str:
-    if len(numbers) == 1:
-        return f"hits{numbers[0]}.score"
-    some = ", ".join(f"hits{n}.score" for n in numbers)
-    total = " + ".join(f"coalesce(hits{n}.score, 0)" for n in numbers)
-    return f"CASE WHEN coalesce({some}) IS NOT NULL THEN {total} END"
+def _columns(query: Query, ranks: list[int], walks: list[int]) -> str:
+    columns = _SELECT[query.catalog]
+    shown = query.options.fields
+    if shown and not any(_reads_data(one) for one in shown):
+        columns = columns.replace("e.content", "NULL AS content")  # the bulk of a row
+    if ranks:
+        columns += f", {_sum([f'hits{n}.score' for n in ranks])} AS score"
+    if walks:
+        hops = ", ".join(f"reached{n}.hop" for n in walks)
+        columns += f", {f'least({hops})' if len(walks) > 1 else hops} AS hop"
+    return columns
+
+
+def _reads_data(shown: Shown) -> bool:
+    if shown.field is None:
+        return shown.special == "content"
+    return shown.field.column == "data"
+
+
+def _sum(scores: list[str]) -> str:
+    if len(scores) == 1:
+        return scores[0]
+    total = " + ".join(f"coalesce({score}, 0)" for score in scores)
+    return f"CASE WHEN coalesce({', '.join(scores)}) IS NOT NULL THEN {total} END"
+
+
+def _order(query: Query, ranked: bool, walked: bool) -> Fragment:
+    params: list[Any] = []
+    keys: list[str] = []
+    for sort in query.options.order:
+        more, values = _sort(sort, query.catalog)
+        keys += more
+        params += values
+    if query.options.order:
+        return ", ".join([*keys, _KEY[query.catalog]]), params
+    if ranked:
+        keys.append("score DESC NULLS LAST")
+    if walked:
+        keys += ["hop NULLS LAST", TRIPLE]
+    usual = _NEWEST[query.catalog] if query.pending_tag is None else _OLDEST
+    return ", ".join([*keys, usual]), params
+
+
+def _sort(sort: Sort, catalog: str) -> tuple[list[str], list[Any]]:
+    direction = "DESC" if sort.descending else "ASC"
+    if sort.field is None:
+        return [f"{sort.special} {direction} NULLS LAST"], []
+    if sort.field.kind == "json":
+        return json_order(sort.field, direction)
+    return [f"{column_sql(sort.field, catalog)} {direction} NULLS LAST"], []
+
+
+# --- rankings -------------------------------------------------------------------------------------
+
+
+def _ranked(node: Search | Similar, context: _Context) -> Fragment:
+    similar = isinstance(node, Similar)
+    answer = context.similar if similar else context.search
+    name = "$similar" if similar else "$search"
+    if answer is None:
+        index = "vectors" if similar else "the search index"
+        fail(node.where, f"{name} needs {index}, and there is none here")
+    hits: dict[str, float] = {}
+    for key, score in answer(node.text, context.catalog):
+        hits.setdefault(key, float(score))
+    number = len(context.rankings)
+    context.rankings.append((name, list(hits.items()), not context.negated))
+    if context.negated or context.optional or number:
+        # A hit left out would change what $not and $or let in, or the sum of two scores.
+        context.monotone = False
+    return f"({_KEY[context.catalog]} IN (SELECT key FROM hits{number}))", []  # noqa: S608
+
+
+def _ranking_tables(context: _Context) -> list[int]:
+    """Put the tables of hits in front; return the numbers of those whose score counts."""
+    kinds = {name for name, _, counts in context.rankings if counts}
+    tables = []
+    for number, (_, hits, _) in enumerate(context.rankings):
+        found = scaled(hits) if len(kinds) > 1 else hits
+        sql = f"hits{number} AS (SELECT unnest(?::VARCHAR[]) AS key, unnest(?::DOUBLE[]) AS score)"
+        tables.append(_Table(sql, [[key for key, _ in found], [score for _, score in found]]))
+    context.tables[:0] = tables
+    return [number for number, (_, _, counts) in enumerate(context.rankings) if counts]
+
+
+def scaled(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Return hits with scores from 0 to 1: the scores of two kinds of ranking do not compare."""
+    best = max((score for _, score in hits), default=0.0)
+    return [(key, max(0.0, score) / best if best > 0 else 0.0) for key, score in hits]
 
 
 # --- conditions -----------------------------------------------------------------------------------
 
 
-def _condition(node: Condition, context: _Context) -> _Fragment:
+def _condition(node: Condition, context: _Context) -> Fragment:
     match node:
-        case And(operands):
-            return _joined(operands, " AND ", context)
+        case And(operands) | ContentIs(operands):
+            return all_of([_condition(operand, context) for operand in operands])
         case Or(operands):
             before, context.optional = context.optional, True
-            fragment = _joined(operands, " OR ", context)
+            fragment = any_of([_condition(operand, context) for operand in operands])
             context.optional = before
             return fragment
         case Not(operand):
@@ -224,320 +350,100 @@ def _condition(node: Condition, context: _Context) -> _Fragment:
             sql, params = _condition(operand, context)
             context.negated = before
             return f"(NOT {sql})", params
-        case ContentIs(pairs):
-            return _joined(pairs, " AND ", context)
-        case Compare():
-            return _compare(node, context)
-        case Contains():
-            return _contains(node, context)
-        case Has():
-            return _has(node, context)
-        case Like():
-            return _like(node, context)
+        case Compare() | Contains() | Has() | Like() | JsonContains():
+            return clause(node, context.catalog)
         case Triple():
-            return _triple(node)
-        case Search():
-            return _search(node, context)
+            return _triple(node, context)
+        case KHop():
+            return _k_hop(node, context)
+        case Search() | Similar():
+            return _ranked(node, context)
         case _:
             assert_never(node)
 
 
-def _joined(operands: Sequence[Condition], joiner: str, context: _Context) -> _Fragment:
-    if not operands:
-        return "TRUE", []
-    parts: list[str] = []
-    params: list[Any] = []
-    for operand in operands:
-        sql, more = _condition(operand, context)
-        parts.append(sql)
-        params += more
-    return f"({joiner.join(parts)})", params
+# --- names and walks ------------------------------------------------------------------------------
 
 
-def _compare(node: Compare, context: _Context) -> _Fragment:
-    column = _column(node.field, context)
-    if node.value is None:
-        return _UNKNOWN, []
-    sign = _SIGNS[node.operator]
-    if isinstance(column, _Path):
-        return _compare_json(column, sign, node.value)
-    match column.kind:
-        case "time":
-            return f"({column.sql} {sign} ?)", [_time(node.field, node.value, node.where)]
-        case "list" | "parts":
-            if sign not in ("=", "<>"):
-                fail(node.where, f"{node.field.name} is a list and has no order: {node.operator}")
-            sql = f"list_contains({column.sql}, ?)"
-            wanted = [_text(node.field, node.value, node.where)]
-            return (sql if sign == "=" else f"(NOT {sql})"), wanted
-        case _:
-            return f"({column.sql} {sign} ?)", [_text(node.field, node.value, node.where)]
-
-
-def _contains(node: Contains, context: _Context) -> _Fragment:
-    column = _column(node.field, context)
-    if node.value is None:
-        return _UNKNOWN, []
-    if isinstance(column, _Path):
-        return _json_contains(column, node.value)
-    wanted = _text(node.field, node.value, node.where)
-    if column.kind == "list":
-        return f"list_contains({column.sql}, ?)", [wanted]
-    return f"contains({_as_text(column)}, ?)", [wanted]
-
-
-def _has(node: Has, context: _Context) -> _Fragment:
-    column = _column(node.field, context)
-    parts: list[str] = []
-    params: list[Any] = []
-    for value in node.values:
-        sql, more = _has_one(node, column, value)
-        parts.append(sql)
-        params += more
-    return f"({' OR '.join(parts)})", params
-
-
-def _has_one(node: Has, column: _Column | _Path, value: Scalar) -> _Fragment:
-    if value is None:
-        return _UNKNOWN, []
-    if isinstance(column, _Path):
-        return _json_has(column, value)
-    if column.kind == "time":
-        return f"({column.sql} = ?)", [_time(node.field, value, node.where)]
-    wanted = _text(node.field, value, node.where)
-    if column.kind == "triple":
-        return "(? IN (e.subject, e.predicate, e.object))", [wanted]
-    if column.kind == "list":
-        return f"list_contains({column.sql}, ?)", [wanted]
-    return f"({column.sql} = ?)", [wanted]
-
-
-def _like(node: Like, context: _Context) -> _Fragment:
-    column = _column(node.field, context)
-    if isinstance(column, _Path):
-        text = f"CASE WHEN json_type({column.sql}) = 'VARCHAR' THEN {column.text} END"
-        return f"(({text}) LIKE ?)", [*column.params * 2, node.pattern]
-    if column.kind == "list":
-        return (
-            f"EXISTS (SELECT 1 FROM unnest({column.sql}) AS t(item) WHERE item LIKE ?)",  # noqa: S608 - constants only
-            [node.pattern],
-        )
-    return f"({_as_text(column)} LIKE ?)", [node.pattern]
-
-
-def _triple(node: Triple) -> _Fragment:
-    parts: list[str] = []
-    params: list[Any] = []
-    for column, wanted in (
-        ("e.subject", node.subject),
-        ("e.predicate", node.predicate),
-        ("e.object", node.object),
+def _triple(node: Triple, context: _Context) -> Fragment:
+    parts = []
+    for part, wanted in (
+        ("subject", node.subject),
+        ("predicate", node.predicate),
+        ("object", node.object),
     ):
-        if wanted is not None:
-            parts.append(f"{column} = ?")
-            params.append(wanted)
-    return f"({' AND '.join(parts)})", params
+        if wanted is None:
+            continue
+        sql = f"e.{part} = ? OR (e.synonyms IS NOT NULL AND list_contains({own_synonyms(part)}, ?))"
+        if part != "predicate":
+            sql += f" OR e.{part} IN (SELECT name FROM {_names(wanted, node.within, context)})"  # noqa: S608
+        parts.append((f"({sql})", [wanted, wanted]))
+    return all_of(parts)
 
 
-def _search(node: Search, context: _Context) -> _Fragment:
-    if context.search is None:
-        fail(node.where, "$search needs the search index, and there is none here")
-    number = len(context.hits)
-    context.hits.append(context.search(node.text, context.catalog))
-    if not context.negated:
-        context.scored.append(number)
-    if context.negated or context.optional or number:
-        # A hit left out would change what $not and $or let in, or the sum of two scores.
-        context.monotone = False
-    key = _KEY[context.catalog]
-    return f"({key} IN (SELECT key FROM hits{number}))", []  # noqa: S608 - constants only
-
-
-# --- fields ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """A path into JSON ``data``; ``sql`` and ``text`` each take ``params``."""
-
-    steps: tuple[str | int, ...]
-
-    @property
-    def sql(self) -> str:
-        return "json_extract(TRY_CAST(e.content AS JSON), ?)"
-
-    @property
-    def text(self) -> str:
-        return "json_extract_string(TRY_CAST(e.content AS JSON), ?)"
-
-    @property
-    def params(self) -> list[Any]:
-        return [_json_path(self.steps)]
-
-    @property
-    def item_params(self) -> list[Any]:
-        return [_json_path(self.steps) + "[*]"]
-
-
-def _json_path(steps: tuple[str | int, ...]) -> str:
-    # The parser lets only word characters and dashes into a step, so quoting is safe.
-    return "$" + "".join(f"[{s}]" if isinstance(s, int) else f'."{s}"' for s in steps)
-
-
-def _column(asked: Field, context: _Context) -> _Column | _Path:
-    columns = FIELDS[context.catalog]
-    first, rest = str(asked.steps[0]), asked.steps[1:]
-    known = columns.get(first)
-    if known is None:
-        _check_path(asked, context)
-        return _Path(asked.steps)
-    if not rest:
-        return known
-    if first == "data":
-        return _Path(rest)
-    if first == "synonyms" and context.catalog == "statement":
-        return _part_synonyms(asked)
-    if known.kind == "list" and len(rest) == 1 and isinstance(rest[0], int):
-        return _Column("text", f"list_extract({known.sql}, {rest[0] + 1})")
-    fail(asked.where, f"{first} has no parts, so {asked.name!r} names nothing")
-
-
-_PARTS = {
-    "subject": "subject",
-    "predicate": "predicate",
-    "object": "object",
-    "head": "subject",
-    "relation": "predicate",
-    "tail": "object",
-}
-
-
-def _part_synonyms(asked: Field) -> _Column:
-    part = _PARTS.get(str(asked.steps[1]))
-    if part is None or len(asked.steps) > 2:
-        fail(asked.where, "synonyms of a statement are those of subject, predicate or object")
-    sql = f"coalesce(json_extract_string(TRY_CAST(e.synonyms AS JSON), '$.{part}[*]'), {_NO_LIST})"
-    return _Column("list", sql)
-
-
-def _check_path(asked: Field, context: _Context) -> None:
-    """Refuse what is a slip rather than a key of JSON data; ``data.x`` always says the key."""
-    first = str(asked.steps[0])
-    other = "statement" if context.catalog == "knowledge" else "knowledge"
-    if first in FIELDS[other]:
-        fail(
-            asked.where,
-            f"{first} is a field of {other} rows, and this reads {context.catalog} rows",
-            fix=_other_catalog(asked.where, other),
-        )
-    if first == "content":
-        better = ".".join(["data", *asked.name.split(".")[1:]])
-        fail(asked.where, "content is the whole row; its text is data", fix=_as(asked, better))
-    near = difflib.get_close_matches(first, FIELDS[context.catalog], 1, 0.8)
-    if near:
-        better = asked.name.replace(first, near[0], 1)
-        note = f'For a key of that name inside JSON data write "data.{asked.name}".'
-        fail(asked.where, f"unknown field {asked.name!r}", fix=_as(asked, better), note=note)
-
-
-def _as(asked: Field, better: str) -> Json:
-    if asked.where.steps and isinstance(asked.where.steps[-1], str):
-        return None  # a key of a $content object: the note says it
-    return replaced(asked.where, better)
-
-
-def _other_catalog(where: Where, other: str) -> Json:
-    root = where.root
-    if isinstance(root, list) and root[0] in ("$knowledge", "$statement"):
-        return [f"${other}", *root[1:]]
-    return None
-
-
-def _as_text(column: _Column) -> str:
-    return _TIME_TEXT.format(column.sql) if column.kind == "time" else column.sql
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def _text(asked: Field, value: Scalar, where: Where) -> str:
-    if isinstance(value, str):
-        return value
-    holds = "text elements" if FIELDS["knowledge"].get(asked.name, _ANY).kind == "list" else "text"
-    fix = None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        fix = replaced(where, str(value))
-    fail(where, f"{asked.name} holds {holds}, got {describe(value)}", fix=fix)
-
-
-_ANY = _Column("none", "")
-
-
-def _time(asked: Field, value: Scalar, where: Where) -> datetime:
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value.strip())
-        except ValueError:
-            pass
-        else:
-            if moment.tzinfo is None:
-                return moment
-            try:
-                return moment.astimezone(UTC).replace(tzinfo=None)
-            except OverflowError:
-                pass
-    fail(
-        where,
-        f"{asked.name} is a time, got {describe(value)} that is none; "
-        'write it as "2025-01-31" or "2025-01-31T09:30:00Z"',
-        note='A part of a time is matched by $like, as in ["$like", "created_at", "2025-01-%"].',
+def _names(wanted: str, within: tuple[Condition, ...], context: _Context) -> str:
+    """Put the table of a name's other names in front; return what it is called."""
+    source, at = context.source("knowledge")
+    parts, params = _readable(context, within)
+    table = f"names{context.next()}"
+    where = " AND ".join(
+        ["len(e.synonyms) > 0", "(e.name = ? OR list_contains(e.synonyms, ?))", *parts]
     )
-
-
-def _compare_json(path: _Path, sign: str, value: Scalar) -> _Fragment:
-    """Compare what JSON ``data`` holds at a path, by the type of the value asked for."""
-    sql, params = _json_equal(path.sql, path.params, sign, value)
-    return f"({sql})", params
-
-
-def _json_equal(item: str, params: list[Any], sign: str, value: Scalar) -> _Fragment:
-    other = "TRUE" if sign == "<>" else "FALSE"
-    if isinstance(value, bool):
-        wanted: Scalar = value
-        kinds, cast = "('BOOLEAN')", f"CAST({item} AS BOOLEAN)"
-    elif isinstance(value, int | float):
-        kinds = "('UBIGINT', 'BIGINT', 'HUGEINT', 'UHUGEINT', 'DOUBLE')"
-        wanted = float(value)
-        cast = f"CAST({item} AS DOUBLE)"
-    else:
-        wanted = value
-        kinds, cast = "('VARCHAR')", f"json_extract_string({item}, '$')"
     sql = (
-        f"CASE WHEN {item} IS NULL THEN NULL"
-        f" WHEN json_type({item}) IN {kinds} THEN {cast} {sign} ?"
-        f" ELSE {other} END"
+        f"SELECT DISTINCT unnest(list_prepend(e.name, e.synonyms)) AS name FROM {source} AS e"  # noqa: S608 - constants only
+        f" WHERE {where}"
     )
-    return sql, [*params * 3, wanted]
-
-
-def _json_member(path: _Path, value: Scalar) -> _Fragment:
-    sql, params = _json_equal("item", [], "=", value)
-    return (
-        f"EXISTS (SELECT 1 FROM unnest({path.sql}) AS t(item) WHERE {sql})",  # noqa: S608 - constants only
-        [*path.item_params, *params],
+    context.tables.append(
+        _Table(f"{table} AS MATERIALIZED ({sql})", [*at, wanted, wanted, *params])
     )
+    return table
 
 
-def _json_contains(path: _Path, value: Scalar) -> _Fragment:
-    """Exact membership in a JSON array, a piece of text in a JSON string."""
-    member, params = _json_member(path, value)
-    if not isinstance(value, str):
-        return member, params
-    text = f"CASE WHEN json_type({path.sql}) = 'VARCHAR' THEN {path.text} END"
-    return f"({member} OR contains({text}, ?))", [*params, *path.params * 2, value]
+def _k_hop(node: KHop, context: _Context) -> Fragment:
+    number = context.next()
+    tables = [*_walked_tables(node, number, context)]
+    edges = edge_sql(number, node.direction, {p: own_synonyms(p) for p in ("subject", "object")})
+    if context.read is not None and node.depth > DEEP:
+        found = reached(
+            node.start,
+            node.depth,
+            _rows(context.read, tables, edges),
+            _rows(context.read, tables, f"SELECT name, entry FROM named{number}"),  # noqa: S608
+        )
+        sql = f"reached{number} AS (SELECT unnest(?::VARCHAR[]) AS key, unnest(?::BIGINT[]) AS hop)"
+        tables = [_Table(sql, [list(found), list(found.values())])]
+    else:
+        tables.append(_Table(f"edge{number} AS MATERIALIZED (\n  {edges})", []))
+        walk, last = walk_sql(number)
+        tables += [_Table(walk, [node.start, node.depth]), _Table(last, [])]
+    context.tables += tables
+    if not context.negated:
+        context.walks.append(number)
+    return f"({TRIPLE} IN (SELECT key FROM reached{number}))", []  # noqa: S608 - constants only
 
 
-def _json_has(path: _Path, value: Scalar) -> _Fragment:
-    member, params = _json_member(path, value)
-    equal, more = _json_equal(path.sql, path.params, "=", value)
-    return f"({member} OR {equal})", [*params, *more]
+def _walked_tables(node: KHop, number: int, context: _Context) -> Iterable[_Table]:
+    """Return the statements that may be walked, and the entries whose names count."""
+    source, at = context.source("statement")
+    parts, params = _readable(context, node.within)
+    if node.predicate is not None:
+        parts.append(f"(e.predicate = ? OR list_contains({own_synonyms('predicate')}, ?))")
+        params += [node.predicate, node.predicate]
+    sql = f"SELECT e.triple, e.subject, e.object, e.synonyms FROM {source} AS e{_where(parts)}"  # noqa: S608 - constants only
+    yield _Table(f"said{number} AS ({sql})", [*at, *params])
+    source, at = context.source("knowledge")
+    parts, params = _readable(context, node.within)
+    sql = (
+        "SELECT unnest(list_prepend(e.name, e.synonyms)) AS name, e.name AS entry"  # noqa: S608 - constants only
+        f" FROM {source} AS e{_where(['len(e.synonyms) > 0', *parts])}"
+    )
+    yield _Table(f"named{number} AS MATERIALIZED ({sql})", [*at, *params])
+
+
+def _where(parts: list[str]) -> str:
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+
+def _rows(read: Read, tables: Sequence[_Table], select: str) -> Iterable[Sequence[Any]]:
+    head = ", ".join(table.sql for table in tables)
+    return read(f"WITH {head}\n{select}", [v for table in tables for v in table.params])

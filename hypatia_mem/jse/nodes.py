@@ -1,43 +1,57 @@
-"""The parsed form of an expression: one frozen class per operator, and the table of operators.
+"""The parsed form of an expression: one frozen class per operator.
 
-Nodes hold checked operands only: a field is a list of path steps, a wildcard is ``None``, a symbol
-used as a value is its text. Each node keeps ``Where`` it stood, so that a later stage can still
-point at the operand it does not like. The operator table is also the source of the reference page.
+Nodes hold checked operands only: a field is resolved to what it reads, a value has the field's
+type, a wildcard is ``None``, a symbol used as a value is its text. Each node keeps ``Where`` it
+stood, so that a later stage can still point at the operand it does not like.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
 
 __all__ = [
-    "LATER_OPERATORS",
-    "OPERATORS",
     "And",
     "Compare",
     "Condition",
+    "Contained",
     "Contains",
     "ContentIs",
+    "Direction",
     "Field",
     "Has",
     "Json",
+    "JsonContains",
+    "KHop",
+    "Kind",
     "Like",
     "Not",
-    "Operator",
     "Options",
     "Or",
     "Query",
     "Scalar",
     "Search",
+    "Shown",
+    "Similar",
+    "Sort",
     "Triple",
+    "Value",
     "Where",
+    "fenced",
+    "leaves",
+    "names_scopes",
 ]
 
 Scalar: TypeAlias = str | int | float | bool | None
+Value: TypeAlias = Scalar | datetime
 Json: TypeAlias = Any
 """A value as ``json.loads`` gives it."""
+
+Kind: TypeAlias = Literal["text", "time", "list", "triple", "json"]
+Direction: TypeAlias = Literal["forward", "backward", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +77,18 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column, or a path into the content: ``("meta", "author")``, ``("tags", 0)``."""
+    """What a condition reads of a row.
+
+    ``column`` is a published name (``name``, ``tags``, ``data``, ``subject``). ``rest`` is a path
+    into JSON ``data`` (kind ``json``), the place of an element (``tags[0]``, kind ``text``) or the
+    part of a statement whose synonyms are meant (``("subject",)``, kind ``list``).
+    """
 
     steps: tuple[str | int, ...]
-    where: Where = dataclasses.field(compare=False, repr=False)
+    kind: Kind
+    column: str
+    rest: tuple[str | int, ...] = ()
+    where: Where = dataclasses.field(default=Where(None), compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -100,12 +122,16 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """``$eq $ne $gt $lt $gte $lte``: a field against a value of the field's own type."""
+    """``$eq $ne $gt $lt $gte $lte``: a field against a value of the field's own type.
+
+    For a path into JSON ``data`` the value decides: ``moment`` is set when it is a text that says
+    a time, and then it is compared with texts that say one.
+    """
 
     operator: str
     field: Field
-    value: Scalar
-    where: Where = dataclasses.field(compare=False, repr=False)
+    value: Value
+    moment: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +140,6 @@ class Contains:
 
     field: Field
     value: Scalar
-    where: Where = dataclasses.field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +147,7 @@ class Has:
     """Exact membership of any of the values."""
 
     field: Field
-    values: tuple[Scalar, ...]
-    where: Where = dataclasses.field(compare=False, repr=False)
+    values: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +156,6 @@ class Like:
 
     field: Field
     pattern: str
-    where: Where = dataclasses.field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +166,43 @@ class ContentIs:
 
 
 @dataclass(frozen=True, slots=True)
+class Contained:
+    """One key of ``$json-contains`` and what must be in it."""
+
+    field: Field
+    pattern: Json
+
+
+@dataclass(frozen=True, slots=True)
+class JsonContains:
+    """Every part of an object is in the row; a plain yes or no, never unknown."""
+
+    parts: tuple[Contained, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Triple:
-    """Subject, predicate and object of a statement; None stands for the wildcard ``$*``."""
+    """Subject, predicate and object of a statement; None stands for the wildcard ``$*``.
+
+    ``within``: the ``scopes`` conditions joined to it by and, which entries whose synonyms are
+    used must satisfy too.
+    """
 
     subject: str | None
     predicate: str | None
     object: str | None
+    within: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KHop:
+    """The statements within ``depth`` steps of a name; ``within`` as in ``Triple``."""
+
+    start: str
+    predicate: str | None
+    depth: int
+    direction: Direction = "forward"
+    within: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,17 +213,60 @@ class Search:
     where: Where = dataclasses.field(compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """A text whose nearest rows are asked for, answered by the vectors before the SQL runs."""
+
+    text: str
+    where: Where = dataclasses.field(compare=False, repr=False)
+
+
 Condition: TypeAlias = (
-    And | Or | Not | Compare | Contains | Has | Like | ContentIs | Triple | Search
+    And
+    | Or
+    | Not
+    | Compare
+    | Contains
+    | Has
+    | Like
+    | ContentIs
+    | JsonContains
+    | Triple
+    | KHop
+    | Search
+    | Similar
 )
 
 
 @dataclass(frozen=True, slots=True)
+class Sort:
+    """One key of the option ``order``; ``field`` is None for the ``special`` score or hop."""
+
+    field: Field | None
+    descending: bool = False
+    special: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One part of a row that the option ``fields`` asks for; ``special``: content, score or hop."""
+
+    name: str
+    field: Field | None
+    special: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
-    """Options of the top operator; ``limit`` None means every row."""
+    """Options of the top operator; ``limit`` None means every row. Times are naive UTC."""
 
     limit: int | None = 100
     offset: int = 0
+    order: tuple[Sort, ...] = ()
+    count: bool = False
+    fields: tuple[Shown, ...] = ()
+    as_of: datetime | None = None
+    as_known_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,164 +282,66 @@ class Query:
     options: Options
     pending_tag: str | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """One row of the operator table: the parser checks arity by it, the reference prints it."""
-
-    name: str
-    operands: tuple[str, ...]
-    summary: str
-    example: str
-    top: bool = False
-    repeats: bool = False  # the last operand may stand any number of times, also never
-
-    def arity_problem(self, count: int) -> str | None:
-        """Return the sentence that says what was expected, or None when ``count`` is right."""
-        fixed = len(self.operands) - (1 if self.repeats else 0)
-        if count == fixed or (self.repeats and count > fixed):
-            return None
-        least = "at least " if self.repeats else ""
-        names = ", ".join(self.operands[:fixed])
-        if fixed == 1:
-            kind = "condition" if names == "condition" else "argument"
-            return f"{self.name} expects {least or 'exactly '}one {kind} ({names}), got {count}"
-        return f"{self.name} expects {least}{fixed} operands ({names}), got {count}"
+    @property
+    def names_scopes(self) -> bool:
+        """Tell whether a condition reads ``scopes``: then the expression says what it reads."""
+        return any(names_scopes(leaf) for leaf, _ in leaves(self.condition))
 
 
-def _table(*rows: Operator) -> Mapping[str, Operator]:
-    return {row.name: row for row in rows}
+def leaves(condition: Condition, negated: bool = False) -> Iterator[tuple[Condition, bool]]:
+    """Yield every condition that is no ``$and``, ``$or`` or ``$not``; True: below a ``$not``."""
+    match condition:
+        case And(operands) | Or(operands):
+            for operand in operands:
+                yield from leaves(operand, negated)
+        case Not(operand):
+            yield from leaves(operand, True)
+        case _:
+            yield condition, negated
 
 
-_ORDER = "Numbers compare as numbers, times as times, text as text."
+def names_scopes(leaf: Condition) -> bool:
+    """Tell whether one condition reads the field ``scopes``."""
+    match leaf:
+        case Compare() | Contains() | Has() | Like():
+            return leaf.field.column == "scopes"
+        case ContentIs(pairs):
+            return any(pair.field.column == "scopes" for pair in pairs)
+        case JsonContains(parts):
+            return any(part.field.column == "scopes" for part in parts)
+        case _:
+            return False
 
-OPERATORS: Mapping[str, Operator] = _table(
-    Operator(
-        "$knowledge",
-        ("condition",),
-        "Knowledge entries for which every condition holds, newest first.",
-        '["$knowledge", ["$eq", "name", "Rust"]]',
-        top=True,
-        repeats=True,
-    ),
-    Operator(
-        "$statement",
-        ("condition",),
-        "Statements (triples) for which every condition holds, newest first.",
-        '["$statement", ["$triple", "Alice", "knows", "$*"]]',
-        top=True,
-        repeats=True,
-    ),
-    Operator(
-        "$not-summaried",
-        ("tag", "condition"),
-        "Entries with the tag that no `summary` statement points to yet, oldest first.",
-        '["$not-summaried", "message", ["$contains", "scopes", "app"]]',
-        top=True,
-        repeats=True,
-    ),
-    Operator(
-        "$and",
-        ("condition",),
-        "Every condition holds; without any it is true.",
-        '["$knowledge", ["$and", ["$like", "name", "A%"], ["$contains", "tags", "person"]]]',
-        repeats=True,
-    ),
-    Operator(
-        "$or",
-        ("condition",),
-        "At least one condition holds; without any it is true.",
-        '["$knowledge", ["$or", ["$contains", "scopes", "app"], ["$contains", "scopes", ""]]]',
-        repeats=True,
-    ),
-    Operator(
-        "$not",
-        ("condition",),
-        "The condition does not hold; a row in which its field is missing stays excluded.",
-        '["$knowledge", ["$not", ["$eq", "name", "Rust"]]]',
-    ),
-    Operator(
-        "$eq",
-        ("field", "value"),
-        "The field equals the value; a list field has the value as an element.",
-        '["$knowledge", ["$eq", "name", "Rust"]]',
-    ),
-    Operator(
-        "$ne",
-        ("field", "value"),
-        "The field is there and differs; a list field lacks the element.",
-        '["$knowledge", ["$ne", "format", "json"]]',
-    ),
-    Operator(
-        "$gt",
-        ("field", "value"),
-        f"The field is greater. {_ORDER}",
-        '["$knowledge", ["$gt", "created_at", "2025-01-01"]]',
-    ),
-    Operator(
-        "$lt",
-        ("field", "value"),
-        f"The field is less. {_ORDER}",
-        '["$knowledge", ["$lt", "created_at", "2025-01-03"]]',
-    ),
-    Operator(
-        "$gte",
-        ("field", "value"),
-        f"The field is greater or equal. {_ORDER}",
-        '["$knowledge", ["$gte", "data.size", 2048]]',
-    ),
-    Operator(
-        "$lte",
-        ("field", "value"),
-        f"The field is less or equal. {_ORDER}",
-        '["$knowledge", ["$lte", "name", "B"]]',
-    ),
-    Operator(
-        "$contains",
-        ("field", "value"),
-        "A list field has exactly this element; a text field contains this piece of text "
-        "(`%` and `_` mean themselves).",
-        '["$knowledge", ["$contains", "tags", "rule"]]',
-    ),
-    Operator(
-        "$has",
-        ("field", "value or list of values"),
-        "The list has at least one of the values, exactly; that of `triple` is its three parts.",
-        '["$knowledge", ["$has", "tags", ["rule", "taboo"]]]',
-    ),
-    Operator(
-        "$like",
-        ("field", "pattern"),
-        "SQL LIKE, case matters: `%` any text, `_` one character; of a list any element matches.",
-        '["$knowledge", ["$like", "created_at", "2025-01-%"]]',
-    ),
-    Operator(
-        "$content",
-        ("object",),
-        "Every key of the object equals its value; keys that are no content field are looked up "
-        "inside JSON `data`.",
-        '["$knowledge", ["$content", {"mime_type": "image/png"}]]',
-    ),
-    Operator(
-        "$triple",
-        ("subject", "predicate", "object"),
-        "The three parts of a statement; `$*` stands for any, but not for all three.",
-        '["$statement", ["$triple", "Alice", "$*", "$*"]]',
-    ),
-    Operator(
-        "$search",
-        ("text",),
-        "Full-text search; rows come in rank order and carry a `score`. Other conditions are "
-        "applied before ranking and limit.",
-        '["$knowledge", ["$search", "database migration"]]',
-    ),
-    Operator(
-        "$quote",
-        ("value",),
-        "The value as it is written: no symbol, no `$$` escape, no operator is read in it.",
-        '["$knowledge", ["$eq", "name", ["$quote", "$triple"]]]',
-    ),
-)
 
-LATER_OPERATORS = ("$k-hop", "$similar", "$json-contains")
-"""Documented for Hypatia, known here by name, not available yet."""
+def fenced(condition: Condition, within: tuple[Condition, ...] = ()) -> Condition:
+    """Tell each ``$k-hop`` and ``$triple`` the ``scopes`` conditions joined to it by and.
+
+    Else a walk would cross the statements of other scopes and only its rows be filtered.
+    """
+    match condition:
+        case And(operands):
+            more = tuple(one for one in operands if _only_scopes(one))
+            return And(tuple(fenced(one, (*within, *more)) for one in operands))
+        case Or(operands):
+            return Or(tuple(fenced(one, within) for one in operands))
+        case Not(operand):
+            return Not(fenced(operand, within))
+        case Triple() | KHop():
+            return dataclasses.replace(condition, within=within)
+        case _:
+            return condition
+
+
+def _only_scopes(condition: Condition) -> bool:
+    found = [leaf for leaf, _ in leaves(condition)]
+    return bool(found) and all(_reads_only_scopes(leaf) for leaf in found)
+
+
+def _reads_only_scopes(leaf: Condition) -> bool:
+    match leaf:
+        case ContentIs(pairs):
+            return bool(pairs) and all(pair.field.column == "scopes" for pair in pairs)
+        case JsonContains(parts):
+            return bool(parts) and all(part.field.column == "scopes" for part in parts)
+        case _:
+            return names_scopes(leaf)

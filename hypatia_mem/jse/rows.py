@@ -9,20 +9,43 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-__all__ = ["knowledge_row", "shape_row", "statement_row", "time_text", "triple_text"]
+from hypatia_mem.jse.nodes import Shown
+from hypatia_mem.jse.records import project
+
+__all__ = [
+    "knowledge_row",
+    "shape_row",
+    "shown_row",
+    "statement_row",
+    "time_text",
+    "triple_text",
+]
 
 
 def shape_row(catalog: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a compiled query's row in its published shape; a ranked row keeps its ``score``."""
+    """Return a compiled query's row in its published shape.
+
+    A row of ``$search`` or ``$similar`` keeps its ``score``, one of ``$k-hop`` its ``hop``.
+    """
     shaped = knowledge_row(row) if catalog == "knowledge" else statement_row(row)
     if "score" in row:
         score = row["score"]
         shaped["score"] = None if score is None else round(float(score), 6)
+    if "hop" in row:
+        shaped["hop"] = row["hop"]
     return shaped
 
 
+def shown_row(catalog: str, row: dict[str, Any], fields: tuple[Shown, ...]) -> dict[str, Any]:
+    """Return the parts of a published row that the option ``fields`` asks for; none: all of it."""
+    return project(catalog, row, fields) if fields else row
+
+
 def knowledge_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``{name, content, created_at}``; absent lists are null, as upstream stores them."""
+    """Return ``{name, content, created_at}`` and, when they are set, ``tr_start`` and ``tr_end``.
+
+    Absent lists are null, as upstream stores them.
+    """
     content = {
         "format": row["format"],
         "data": row["content"],
@@ -31,11 +54,12 @@ def knowledge_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "figures": list(row["figures"] or ()) or None,
         "scopes": list(row["scopes"] or ()) or None,
     }
-    return {"name": row["name"], "content": content, "created_at": time_text(row["created_at"])}
+    shaped = {"name": row["name"], "content": content, "created_at": time_text(row["created_at"])}
+    return _with_validity(shaped, row)
 
 
 def statement_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``{triple, subject, predicate, object, content, created_at}``."""
+    """Return ``{triple, subject, predicate, object, content, created_at}``, and validity if set."""
     synonyms = row["synonyms"]
     if isinstance(synonyms, str):
         synonyms = json.loads(synonyms)
@@ -55,6 +79,10 @@ def statement_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "content": content,
         "created_at": time_text(row["created_at"]),
     }
+    return _with_validity(shaped, row)
+
+
+def _with_validity(shaped: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("tr_start", "tr_end"):
         if row.get(key) is not None:
             shaped[key] = time_text(row[key])
@@ -63,7 +91,7 @@ def statement_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def time_text(moment: datetime | None) -> str | None:
     """Return ``YYYY-MM-DD HH:MM:SS.ffffff`` (UTC), or None."""
-    return moment.strftime("%Y-%m-%d %H:%M:%S.%f") if moment else None
+    return moment.isoformat(" ", "microseconds") if moment else None
 
 
 def triple_text(parts: Sequence[str]) -> str:

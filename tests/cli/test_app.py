@@ -159,7 +159,7 @@ def test_a_fault_of_the_program_is_a_sentence(cli, monkeypatch, home):
     """With its place in the log, and no word of what it was about."""
     from hypatia_mem.cli import graph
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the secret text")
 
     monkeypatch.setattr(graph, "run_query", broken)

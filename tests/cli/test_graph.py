@@ -87,7 +87,7 @@ def test_scopes_of_creation(cli, scopes, stored):
     cli("statement-create", "a", "is_a", "b", *option)
 
     assert cli("knowledge-get", "x").json["content"]["scopes"] == stored
-    [row] = cli("query", '["$statement", ["$triple", "a", "$*", "$*"]]').json
+    [row] = cli("query", '["$statement", ["$triple", "a", "$*", "$*"]]', "--all-projects").json
     assert row["content"]["scopes"] == stored
 
 
@@ -182,16 +182,96 @@ def test_query_from_standard_input_and_file(cli, tmp_path):
     assert cli("query", f"@{tmp_path / 'q.json'}").json[0]["name"] == "x"
 
 
-def test_query_says_its_scopes_itself(cli):
-    """As published: nothing is added to the expression. The twins below are scoped."""
-    cli("knowledge-create", "here", "-d", "needle")
-    cli("knowledge-create", "there", "-d", "needle", "--scopes", "other")
+PLAIN = ["$knowledge", ["$like", "name", "%"]]
+NAMED = ["$knowledge", ["$or", ["$contains", "scopes", "other"], ["$contains", "scopes", ""]]]
 
-    everything = cli("query", '["$knowledge"]').json
-    scoped = cli("query", '["$knowledge", ["$contains", "scopes", "other"]]').json
 
-    assert {row["name"] for row in everything} == {"here", "there"}
-    assert [row["name"] for row in scoped] == ["there"]
+@pytest.mark.parametrize(
+    ("expression", "options", "names"),
+    [
+        (PLAIN, (), {"here", "everywhere"}),
+        (PLAIN, ("--scope", "other"), {"there"}),
+        (PLAIN, ("--scope", "other", "--scope", ""), {"there", "everywhere"}),
+        (PLAIN, ("--all-projects",), {"here", "everywhere", "there", "nowhere"}),
+        (NAMED, (), {"there", "everywhere"}),
+        (NAMED, ("--all-projects",), {"there", "everywhere"}),
+        (NAMED, ("--scope", "other"), {"there"}),
+        (NAMED, ("--scope", "app"), set()),
+        (
+            ["$knowledge", ["$not", ["$contains", "scopes", "app"]]],
+            (),
+            {"there", "everywhere", "nowhere"},
+        ),
+        ({"$knowledge": [], "fields": ["name", "scopes"]}, (), {"here", "everywhere"}),
+        (["$knowledge", ["$search", "needle"]], (), {"here", "everywhere"}),
+        (["$knowledge", ["$search", "needle"]], ("--scope", "other"), {"there"}),
+    ],
+)
+def test_what_scopes_a_query_reads(cli, expression, options, names):
+    """Without a condition on scopes: the project's and the global one, never all (I5)."""
+    for name, scopes in (("here", "app"), ("everywhere", ""), ("there", "other"), ("nowhere", " ")):
+        cli("knowledge-create", name, "-d", "needle", "--scopes", scopes)
+
+    rows = cli("query", json.dumps(expression), *options, "--json").json
+
+    assert {row["name"] for row in rows} == names
+
+
+def test_a_walk_stays_in_the_scopes_that_are_read(cli):
+    """A project's statements are no bridge between two others."""
+    for subject, object_, scopes in (("a", "b", "app"), ("b", "c", "other"), ("c", "d", "app")):
+        cli("statement-create", subject, "to", object_, "--scopes", scopes)
+    walk = ["$k-hop", "a", "to", 20]
+
+    def ends(expression, *options):
+        rows = cli("query", json.dumps(expression), *options, "--json").json
+        return [(row["object"], row["hop"]) for row in rows]
+
+    assert ends(["$statement", walk]) == [("b", 1)]
+    assert ends(["$statement", walk, ["$contains", "scopes", "app"]]) == [("b", 1)]
+    assert ends(["$statement", walk], "--all-projects") == [("b", 1), ("c", 2), ("d", 3)]
+
+
+def test_a_query_travels_in_time(cli, monkeypatch):
+    """--as-known-at shows what the memory held; both flags are options of the language too."""
+    from datetime import datetime
+
+    from hypatia_mem.cli import context
+
+    monkeypatch.setattr(context, "now", lambda: datetime(2026, 1, 1))
+    cli("knowledge-create", "x", "-d", "first")
+    monkeypatch.setattr(context, "now", lambda: datetime(2026, 2, 1))
+    cli("knowledge-update", "x", "-d", "second")
+    monkeypatch.setattr(context, "now", lambda: datetime(2026, 3, 1))
+    cli("knowledge-delete", "x")
+
+    def texts(expression, *options):
+        rows = cli("query", json.dumps(expression), *options, "--json").json
+        return [row["content"]["data"] for row in rows]
+
+    plain = ["$knowledge", ["$eq", "name", "x"]]
+    assert texts(plain) == []
+    assert texts(plain, "--as-known-at", "2025-12-31") == []
+    assert texts(plain, "--as-known-at", "2026-01-15") == ["first"]
+    assert texts(plain, "--as-known-at", "2026-02-15T00:00:00Z") == ["second"]
+    assert texts({"$knowledge": plain[1:], "as_known_at": "2026-01-15"}) == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--as-of", "yesterday"), "--as-of 'yesterday' is no time"),
+        (("--as-known-at", "2025-02-30"), "is no time"),
+        (("--as-of", "2025-01-02"), "contradicts the same option"),
+        (("--scope", "x", "--all-projects"), "contradict each other"),
+    ],
+)
+def test_options_of_a_query_that_cannot_be_meant(cli, options, words):
+    """Told before anything is read."""
+    done = cli("query", '{"$knowledge": [], "as_of": "2025-01-01"}', *options)
+
+    assert done.code == 2
+    assert words in done.err
 
 
 def test_search_is_scoped_to_project_and_global(cli):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypatia_mem.cli import reference
 from hypatia_mem.cli.app import COMMANDS
-from hypatia_mem.jse.nodes import LATER_OPERATORS, OPERATORS
+from hypatia_mem.jse.operators import OPERATORS, OPTIONS
 
 
 def test_the_pages_are_up_to_date():
@@ -40,7 +40,7 @@ def test_every_command_and_operator_is_in_them():
 
     for name in COMMANDS:
         assert f"\n## {name}\n" in pages["cli.md"]
-    for operator in (*OPERATORS, *LATER_OPERATORS):
+    for operator in (*OPERATORS, *OPTIONS):
         assert operator in pages["jse.md"]
 
 

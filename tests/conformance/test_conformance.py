@@ -16,7 +16,7 @@ import pytest
 
 from hypatia_mem.errors import ExpressionError
 from hypatia_mem.jse.compiler import FIELDS, compile_query
-from hypatia_mem.jse.nodes import LATER_OPERATORS, OPERATORS
+from hypatia_mem.jse.operators import OPERATORS
 from hypatia_mem.jse.parser import parse, parse_value
 from hypatia_mem.jse.rows import shape_row
 from hypatia_mem.model import Author, Channel, Entry, Statement, Trust
@@ -210,10 +210,3 @@ def test_a_payload_is_a_value_like_any_other(graph, catalog, operator, payload):
         assert payload in compiled.params
         if operator != "$ne":
             assert rows_of(graph, query, {}) == []
-
-
-@pytest.mark.parametrize("operator", LATER_OPERATORS)
-def test_an_operator_of_a_later_version_is_named_as_such(operator):
-    """Neither ignored nor called unknown."""
-    with pytest.raises(ExpressionError, match="not available yet in this version"):
-        parse_value(["$statement", [operator, "x"]])

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from hypatia_mem.errors import ExpressionError
 from hypatia_mem.jse.compiler import FIELDS, compile_query
-from hypatia_mem.jse.nodes import LATER_OPERATORS, OPERATORS
+from hypatia_mem.jse.operators import OPERATORS
 from hypatia_mem.jse.parser import parse, parse_value
 
 ODD = ("$*", "$$", "$$x", "$x", "", "limit", "meta.author", "tags[0]", "2025-01-01", "é", "a'b")
 WORDS = st.sampled_from(
-    (*OPERATORS, *LATER_OPERATORS, *FIELDS["knowledge"], *FIELDS["statement"], *ODD)
+    (*OPERATORS, *FIELDS["knowledge"], *FIELDS["statement"], *ODD)
 )
 SCALARS = st.one_of(WORDS, st.none(), st.booleans(), st.integers(), st.floats(), st.text())
 JSON = st.recursive(
