@@ -14,6 +14,8 @@
     │   └── StoreTooNew          7   written by a newer hypatia-mem
     ├── IndexUnavailable         1   the search index is missing or being rebuilt
     ├── ShelfError               1   a shelf is unknown, cannot be opened or cannot be registered
+    ├── EmbeddingError           1   vectors are off, missing or do not fit together
+    │   └── ModelUnavailable     1   the model asked for is not installed here
     ├── ConfigError              2   a setting is unknown or out of range
     └── InstallError             1   settings or plugin files could not be changed safely
 
@@ -26,10 +28,12 @@ from __future__ import annotations
 __all__ = [
     "ConfigError",
     "Conflict",
+    "EmbeddingError",
     "ExpressionError",
     "HypatiaError",
     "IndexUnavailable",
     "InstallError",
+    "ModelUnavailable",
     "NotFound",
     "Refused",
     "ShelfError",
@@ -128,6 +132,18 @@ class ShelfError(HypatiaError):
     """A shelf is unknown, cannot be opened, or cannot be registered."""
 
     kind = "shelf error"
+
+
+class EmbeddingError(HypatiaError):
+    """Vectors are off, missing, or do not fit together."""
+
+    kind = "embedding error"
+
+
+class ModelUnavailable(EmbeddingError):
+    """The model asked for is not installed here."""
+
+    kind = "model unavailable"
 
 
 class ConfigError(HypatiaError):

@@ -15,6 +15,7 @@ Tables (columns are stable names; the query language compiles to them):
   search index follows; not part of the ledger, and erasable).
 - ``tombstone``: keyed digests of what was forgotten. ``project``, ``root``: identities of folders.
 - ``cursor``: how far spool segments and transcripts have been read. ``meta``, ``migration``.
+- ``embedding``: vectors by the digest of their text and the model that made them; only a cache.
 
 Views ``live_entry`` and ``live_statement`` leave out what is withheld: candidate, rejected,
 suppressed or expired (``withheld_entry``), and every statement at one of whose ends such an entry
@@ -353,10 +354,22 @@ _M002 = (
     """,
 )
 
+# Uniqueness is held by the one who writes, like everywhere: an index would be as large as the rest.
+_M003 = (
+    """
+    CREATE TABLE embedding (
+        digest VARCHAR NOT NULL,
+        model VARCHAR NOT NULL,
+        vector FLOAT[] NOT NULL
+    )
+    """,
+)
+
 # (name, statements), in order; a name never changes its meaning.
 MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m001_create_tables", _M001),
     ("m002_keep_whole_versions", _M002),
+    ("m003_keep_vectors", _M003),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hypatia_mem.model import GLOBAL_SCOPE, Entry
-from hypatia_mem.store import rows
+from hypatia_mem.store import rows, vectors
 from hypatia_mem.store.tombstones import canonical
 from hypatia_mem.store.writing import TABLES, Writing
 
@@ -25,6 +25,7 @@ class Versions(Writing):
         """
         if not replaced:
             return
+        vectors.drop(self.store, table, replaced)
         target, key = VERSIONS[table]
         columns = ", ".join(f'one."{name}"' for name in TABLES[table])
         self.store.execute(
@@ -103,3 +104,4 @@ class Versions(Writing):
                 f"DELETE FROM {table} WHERE rowid IN (SELECT unnest(?::BIGINT[]))",  # noqa: S608
                 [same],
             )
+        vectors.sweep(self.store)
