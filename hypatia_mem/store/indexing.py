@@ -106,14 +106,12 @@ def _of_entry(entry: Entry) -> Document:
 
 def _of_statement(key: str, statement: Statement, aliases: _Aliases) -> Document:
     own = [name for names in _names(statement.synonyms) for name in names]
-    seen = {*statement.scopes, GLOBAL_SCOPE}
     more = [
         *own,
         *(
             word
             for end in (statement.subject, statement.object)
-            for word in aliases.get(end, _NO_NAMES)[0]
-            if not seen.isdisjoint(aliases[end][1])
+            for word in _names_of(end, statement, aliases)
         ),
     ]
     lines = (
@@ -130,6 +128,12 @@ def _of_statement(key: str, statement: Statement, aliases: _Aliases) -> Document
         session=statement.session_id,
         at=statement.created_at,
     )
+
+
+def _names_of(end: str, statement: Statement, aliases: _Aliases) -> tuple[str, ...]:
+    """Return the other names of an end, if whoever may see the statement may see them."""
+    names, scopes = aliases.get(end, _NO_NAMES)
+    return names if GLOBAL_SCOPE in scopes or set(statement.scopes) <= set(scopes) else ()
 
 
 def _names(synonyms: Mapping[str, object] | None) -> Iterator[list[str]]:
