@@ -16,7 +16,7 @@ What is due, and when, is said by ``cascade_plan``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -39,6 +39,7 @@ _LOG = logging.getLogger("hypatia_mem")
 SAMPLE = 1_500  # messages that say how rare a word is
 ROUND_BATCHES = 32
 ROUND_CHARS = 6_000_000
+LEASE_LINKS = 600
 STAND_IN = 2  # times the threshold: then the extractive one does what the agent has not done
 
 
@@ -143,16 +144,28 @@ def run(
         for batch in current.due:
             ready.append((batch, _condensed(batch, current.entries, one, settings, idf)))
             beat()
-        with open_store(home, write=True) as store:
-            for batch, result in ready:
-                done = _store(store, batch, result, author, producer, now)
-                if isinstance(done, Done):
-                    made.append(done)
-                elif done:
-                    failed.append(done)
-                beat()
-            current = following(store)
+        while ready:
+            with open_store(home, write=True) as store:
+                for batch, result in _of_this_lease(ready):
+                    done = _store(store, batch, result, author, producer, now)
+                    if isinstance(done, Done):
+                        made.append(done)
+                    elif done:
+                        failed.append(done)
+                    beat()
+                if not ready:
+                    current = following(store)
     return Report(tuple(made), tuple(failed), dropped)
+
+
+def _of_this_lease(
+    ready: list[tuple[Batch, making.Made | SummaryFailed]],
+) -> Iterator[tuple[Batch, making.Made | SummaryFailed]]:
+    """Take out of ``ready`` as many as are stored before the store is let go of, at least one."""
+    links = 0
+    while ready and (not links or links + len(ready[0][0].items) <= LEASE_LINKS):
+        links += len(ready[0][0].items)
+        yield ready.pop(0)
 
 
 def _of_this_round(
