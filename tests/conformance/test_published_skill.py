@@ -231,9 +231,9 @@ GRAPH = [
     finds('hypatia query \'["$knowledge", ["$eq", "name", "Alice"]]\' -s default', "Alice"),
     says("hypatia query '[\"$knowledge\", [\"$eq\", \"name\", \"Alice'\\''s project\"]]'", "No results found."),
     finds('hypatia query \'{"$knowledge": [["$search", "language"]], "limit": 1, "offset": 0}\'', "Python"),
-    finds('hypatia search "programming"', "Rust"),
+    finds('hypatia search "programming"', "Rust,is_a,systems programming language", "Rust"),
     finds('hypatia search "memory safety" -c knowledge', "Rust"),
-    finds('hypatia search "knows" -c statement --limit 1 --offset 1', "Bob,knows,Carol"),
+    shows('hypatia search "knows" -c statement --limit 1 --offset 1', '"catalog": "statement"', ",knows,"),
     nothing('hypatia search "zebra"'),
     # files
     says(
@@ -261,6 +261,20 @@ GRAPH = [
     Step("hypatia query '[\"$and\"]'", code=1),
     Step("hypatia query", code=2),
 ]  # fmt: skip
+
+WALKS = [
+    says('hypatia knowledge-create "Go" -d "" -t "language,google"', "Created knowledge: Go"),
+    knowledge('["$json-contains", {"tags": ["google"]}]', "Go"),
+    says(
+        'hypatia statement-create "Alice" "knows" "Bob"', "Created statement: (Alice, knows, Bob)"
+    ),
+    says(
+        'hypatia statement-create "Bob" "knows" "Carol"', "Created statement: (Bob, knows, Carol)"
+    ),
+    says('hypatia statement-create "Carol" "likes" "Go"', "Created statement: (Carol, likes, Go)"),
+    statements('["$k-hop", "Alice", "$*", 2]', "Alice,knows,Bob", "Bob,knows,Carol"),
+    statements('["$k-hop", "Alice", "knows", 3]', "Alice,knows,Bob", "Bob,knows,Carol"),
+]
 
 
 @dataclass(frozen=True)
@@ -340,6 +354,7 @@ def check(step, done):
 SKILLS = [
     pytest.param(MEMORY, id="memory"),
     pytest.param(GRAPH, id="graph"),
+    pytest.param(WALKS, id="walks"),
 ]
 
 
