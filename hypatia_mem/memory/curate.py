@@ -323,12 +323,18 @@ def forgettable(store: Store, scope: str, ids: Sequence[str] = ()) -> list[Entry
     """Return what a forget request may mean: the scope's live memories and the global ones.
 
     Memories that are not true now are among them. By name (``ids``) it may be any live entry
-    there, a kept file's, say; never by words.
+    there, a kept file's, say, or one that was deleted and has only its history left; never by
+    words.
     """
+    from hypatia_mem.store import history
+
     within = [scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]
     found = store.rules(within, any_time=True)
     have = {entry.name for entry in found}
     named = store.live_entries(name for name in ids if name not in have)
+    there = {entry.name for entry in store.entries(ids)}
+    gone = [history.last_entry(store, name) for name in ids if name not in there]
+    named += [entry for entry in gone if entry is not None]
     return found + [entry for entry in named if set(entry.scopes) & set(within)]
 
 

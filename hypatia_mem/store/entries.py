@@ -8,7 +8,7 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
-from hypatia_mem.store import rows
+from hypatia_mem.store import history, rows
 from hypatia_mem.store.tombstones import Tombstones
 from hypatia_mem.store.versions import Versions
 
@@ -84,11 +84,14 @@ class EntryWrites(Tombstones, Versions):
         """Delete an entry and the statements at whose ends it stands; their last states are kept.
 
         ``tombstone`` keeps nothing of it but a keyed digest of the value, so that it is not taken
-        in again: no version, nor one of another entry that says the same.
+        in again: no version, nor one of another entry that says the same. So it is with what was
+        deleted before and has only its history left.
         ``details["statements"]`` counts the statements. Raises NotFound.
         """
         name = rows.clean(name)
         entry = self.store.entry(name)
+        if entry is None and tombstone:
+            entry = history.last_entry(self.store, name)
         if entry is None:
             raise NotFound(f"knowledge {name!r}")
         if tombstone:

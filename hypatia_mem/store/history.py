@@ -14,7 +14,7 @@ from hypatia_mem.store.writing import TABLES
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["State", "entry_states", "statement_states"]
+__all__ = ["State", "entry_states", "last_entry", "statement_states"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,14 @@ def entry_states(store: Store, name: str) -> list[State]:
     """Return the states of an entry, oldest first; none when the name was never there."""
     found = _states(store, "entry", name)
     return [_state(row, row["version"], rows.entry_of(row)) for row in found]
+
+
+def last_entry(store: Store, name: str) -> Entry | None:
+    """Return the last kept state of an entry that is not there any more, or None."""
+    found = store.run(
+        "SELECT * FROM version WHERE name = ? ORDER BY replaced_seq DESC LIMIT 1", [name]
+    )
+    return rows.entry_of(found[0]) if found else None
 
 
 def statement_states(store: Store, triple: str) -> list[State]:

@@ -61,6 +61,17 @@ def test_a_deleted_thing_has_a_history_and_a_forgotten_one_none(edited):
     assert "no history" in done.err
 
 
+def test_what_was_deleted_can_still_be_forgotten(edited):
+    """Its history holds the words, and they are not to come back."""
+    edited("knowledge-delete", NAME)
+
+    assert edited("forget", "--id", NAME).code == 0
+
+    assert edited("history", NAME).code == 1
+    assert edited("undo").code == 1
+    assert edited("remember", "mock nothing").code == 1  # from an agent, as here
+
+
 def test_a_statement_is_named_by_its_parts_or_its_key(cli):
     cli("statement-create", "a", "knows", "b, c")
     cli("statement-delete", "a", "knows", "b, c")

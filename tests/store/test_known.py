@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hypatia_mem.errors import Refused
 from hypatia_mem.model import Author, Channel, Entry, Statement, Trust
 from hypatia_mem.store.connection import attached, open_store
 from hypatia_mem.store.migrations import MIGRATIONS
@@ -245,6 +246,12 @@ def test_a_store_of_the_first_step_gets_its_history(home, write_first):
     with open_store(home, write=True) as store, store.transaction(PERSON, now=at(9)) as txn:
         assert txn.update_entry("a", content="four").verb == "updated"
         assert store.entry("a").version == 4
+    with (
+        pytest.raises(Refused, match="earlier version of hypatia-mem"),
+        open_store(home, write=True) as store,
+        store.transaction(PERSON, now=at(9)) as txn,
+    ):
+        txn.undo("o3")
 
 
 # -- any sequence of changes, under any clock, against a list of pictures
