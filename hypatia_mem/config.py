@@ -66,6 +66,7 @@ class Settings:
     cascade_batch: int = 16
     cascade_keep_last: int = 3
     cascade_max_level: int = 8
+    embedding_model: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,14 @@ SETTINGS: Mapping[str, Setting] = {
             "The highest level of summaries of summaries.",
             least=1,
             most=50,
+        ),
+        Setting(
+            "embedding_model",
+            "choice",
+            "What similar compares by: letters (builtin), meanings of words too (wordllama, of the "
+            "extra hypatia-mem[embed]), the latter where it is installed (auto); off makes no "
+            "vectors.",
+            choices=("auto", "builtin", "wordllama", "off"),
         ),
     )
 }

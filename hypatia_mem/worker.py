@@ -33,6 +33,7 @@ from hypatia_mem.errors import HypatiaError, StoreBusy, StoreCorrupt, StoreTooNe
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
+    from hypatia_mem.memory.drain import Drain
 
 __all__ = ["WorkerState", "kick", "main", "run", "state"]
 
@@ -172,7 +173,9 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
             last_work = time.monotonic()
             condensed = False
             continue
-        condensed = condensed or _condense(home, settings, lock)
+        condensed = condensed or (
+            _condense(home, settings, lock) and _embed(home, drain, settings, lock, stopped)
+        )
         if once:
             break
         idle = time.monotonic() - last_work
@@ -215,6 +218,25 @@ def _condense(home: Path, settings: Settings, lock: Lock) -> bool:
             curate.refresh(home)
     except (HypatiaError, OSError) as error:
         _LOG.warning("summaries put off (%s): %s", type(error).__name__, _sentence(error))
+    return True
+
+
+def _embed(
+    home: Path, drain: Drain, settings: Settings, lock: Lock, stopped: Callable[[], bool]
+) -> bool:
+    """Give what came in its vectors; True, for new turns go first and what is left comes after."""
+    from hypatia_mem.memory import embedding
+
+    def stop() -> bool:
+        lock.beat()
+        return stopped() or drain.has_work()
+
+    try:
+        made = embedding.catch_up(home, settings.embedding_model, stop=stop)
+        if made:
+            _LOG.info("%d vectors made", made)
+    except (HypatiaError, OSError) as error:
+        _LOG.warning("vectors put off (%s): %s", type(error).__name__, _sentence(error))
     return True
 
 

@@ -54,6 +54,8 @@ COMMANDS: dict[str, Row] = {
     "search": Row(
         _ROOM + "searching", "search", "Full-text search in this project and the global."
     ),
+    "similar": Row(_ROOM + "similar", "similar", "What is near to a text, nearest first."),
+    "backfill": Row(_ROOM + "similar", "backfill", "Make the vectors that similar compares."),
     "query": Row(_ROOM + "graph", "query", "Run a JSE expression over the knowledge graph."),
     "session-current": Row(
         _ROOM + "graph", "session_current", "Messages that no summary covers yet, oldest first."

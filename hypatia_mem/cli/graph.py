@@ -235,7 +235,7 @@ class _Near:
         if (text, catalog) not in self._found:
             from hypatia_mem.memory import embedding
 
-            model = embedding.load_model()
+            model = embedding.model_of(self.home)
             self._found[text, catalog] = embedding.similar_hits(self.home, text, catalog, model)
         return self._found[text, catalog]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -32,6 +32,7 @@ __all__ = [
     "backfill",
     "catch_up",
     "load_model",
+    "model_of",
     "reembed",
     "similar",
     "similar_hits",
@@ -83,11 +84,15 @@ class Backfilled:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One thing near to a text; ``distance`` is 0 for the same text, about 1 for a strange one."""
+    """One thing near to a text; ``distance`` is 0 for the same text, about 1 for a strange one.
+
+    ``row`` is its row in the store.
+    """
 
     catalog: str
     key: str
     distance: float
+    row: Mapping[str, Any]
 
 
 def load_model(name: str = "auto") -> Model:
@@ -109,6 +114,13 @@ def load_model(name: str = "auto") -> Model:
     return _loaded(name)
 
 
+def model_of(home: Path) -> Model:
+    """Return the model that the settings of a home name; raises what ``load_model`` raises."""
+    from hypatia_mem.config import load_settings
+
+    return load_model(load_settings(home).embedding_model)
+
+
 @lru_cache(maxsize=2)
 def _loaded(name: str) -> Model:
     if name == "wordllama":
@@ -126,20 +138,21 @@ def similar(
     model: Model,
     *,
     catalogs: Sequence[str] = ("knowledge",),
-    filters: Callable[[str], Filters],
+    filters: Callable[[Store, str], Filters],
     threshold: float | None = None,
     limit: int = 100,
     offset: int = 0,
 ) -> tuple[list[Found], int]:
     """Return what is nearest to a text, best first, and how many things had no vector to compare.
 
-    ``filters`` says for a catalog what may be ranked. ``threshold`` (of the score: 1 minus the
-    distance) defaults to the model's own, below which texts have next to nothing in common.
+    ``filters`` says for a catalog of the open store what may be ranked. ``threshold`` (of the
+    score: 1 minus the distance) defaults to the model's own, below which texts have next to
+    nothing in common.
     Raises EmbeddingError for a text without a letter or digit, and when another model's vectors
     would have to be ranked with this one's.
     """
     from hypatia_mem.store.connection import open_store
-    from hypatia_mem.store.vectors import rank
+    from hypatia_mem.store.vectors import rank, rows_of
 
     query = _asked(model, text)
     remaining = _prepare(home, model)
@@ -151,15 +164,22 @@ def similar(
                 store,
                 query,
                 catalog,
-                filters=filters(catalog),
+                filters=filters(store, catalog),
                 threshold=least,
                 limit=limit + offset,
             )
             found += [(catalog, near) for near in nearest]
-    if len(catalogs) > 1:
-        found.sort(key=lambda pair: -round(pair[1].score, 4))
-    chosen = found[offset : offset + limit]
-    return [Found(catalog, near.key, 1.0 - near.score) for catalog, near in chosen], remaining
+        if len(catalogs) > 1:
+            found.sort(key=lambda pair: -round(pair[1].score, 4))
+        chosen = found[offset : offset + limit]
+        rows = {
+            catalog: rows_of(store, catalog, [near.key for one, near in chosen if one == catalog])
+            for catalog in catalogs
+        }
+    return [
+        Found(catalog, near.key, 1.0 - near.score, rows[catalog][near.key])
+        for catalog, near in chosen
+    ], remaining
 
 
 def similar_hits(

@@ -41,6 +41,7 @@ __all__ = [
     "pending",
     "put",
     "rank",
+    "rows_of",
     "sweep",
 ]
 
@@ -92,11 +93,10 @@ GROUPS = tuple(_GROUPS)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A compiled query whose keys (its column ``key``) may be ranked: SQL, and its parameters."""
+    """A compiled query; only the names or triples of its rows may be ranked."""
 
     sql: str
     params: tuple[Any, ...]
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +250,15 @@ def rank(
     return [Near(str(key), float(score)) for key, score in found]
 
 
+def rows_of(store: Store, catalog: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the live rows of these keys."""
+    one = _PARTS[catalog]
+    found = store.run(
+        f"SELECT * FROM {one.live} WHERE {one.key} IN (SELECT unnest(?::VARCHAR[]))", [list(keys)]
+    )
+    return {str(row[one.key]): row for row in found}
+
+
 def counts(store: Store) -> dict[str, int]:
     """Return how many vectors there are of each model."""
     found = store.execute("SELECT model, count(*) FROM embedding GROUP BY model ORDER BY model")
@@ -329,7 +338,7 @@ def _where(catalog: str, filters: Filters) -> tuple[str, list[Any]]:
         params.append(list(filters.exclude_tags))
     if filters.condition is not None:
         chosen = filters.condition
-        parts.append(f"e.{one.key} IN (SELECT {_PARTS[catalog].key} FROM ({chosen.sql}))")
+        parts.append(f"e.{one.key} IN (SELECT {one.key} FROM ({chosen.sql}))")
         params += chosen.params
     return " AND ".join(f"({part})" for part in parts), params
 
