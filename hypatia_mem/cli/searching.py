@@ -34,6 +34,7 @@ _KINDS = (
 _ROLES = ("user", "assistant")
 _AGO = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DIGITS = 6  # of a score that is printed, and may be typed again as a threshold
 _Found = TypeVar("_Found")
 
 
@@ -179,7 +180,7 @@ def search(  # noqa: PLR0913 - one parameter an option
         since=None if since is None else _moment(since, "--since"),
         until=None if until is None else _moment(until, "--until", end=True),
         exact=keywords,
-        threshold=threshold,
+        threshold=None if threshold is None else threshold - 0.5 * 10**-_DIGITS,
     )
     found = find(context.home(), asked, filters=filters, limit=limit, offset=offset)
     rows = [_hit_row(offset + place, hit) for place, hit in enumerate(found, start=1)]
@@ -254,7 +255,7 @@ def _hit_row(place: int, hit: Hit) -> dict[str, Any]:
         "key": hit.name,
         "kind": hit.kind,
         "content": json.dumps(content, ensure_ascii=False),
-        "score": round(hit.score, 6),
-        "rank": round(-hit.score, 6),
+        "score": round(hit.score, _DIGITS),
+        "rank": round(-hit.score, _DIGITS),
         "created_at": time_text(hit.at),
     }
