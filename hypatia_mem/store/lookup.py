@@ -271,8 +271,8 @@ def place(address: Any) -> tuple[int, int]:
 
 def _telling(text: str) -> list[str]:
     """Return a query's terms without those that are everywhere, unless it has no others."""
-    words = [term for term in dict.fromkeys(terms(text)) if not is_character(term)][:MAX_TERMS]
-    return [word for word in words if word not in STOP] or words
+    words = [term for term in dict.fromkeys(terms(text)) if not is_character(term)]
+    return ([word for word in words if word not in STOP] or words)[:MAX_TERMS]
 
 
 def _snippet(text: str, wanted: Sequence[str]) -> str:

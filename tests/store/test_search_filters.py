@@ -240,6 +240,13 @@ def test_what_else_is_found(home, query, first):
     assert names(index.search(query))[:1] == ([first] if first else [])
 
 
+def test_a_long_question_is_read_to_its_end(home):
+    index = SearchIndex(home)
+    index.update([document("x", "a needle")], [], 1)
+    polite = "so I was thinking that we might perhaps want to do this or that, and if so how about "
+    assert names(index.search(polite * 20 + "the needle")) == ["x"]
+
+
 @pytest.mark.parametrize(
     ("text", "words", "phrases"),
     [
