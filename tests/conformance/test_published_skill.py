@@ -276,6 +276,14 @@ WALKS = [
     statements('["$k-hop", "Alice", "$*", 2]', "Alice,knows,Bob", "Bob,knows,Carol"),
     statements('["$k-hop", "Alice", "knows", 3]', "Alice,knows,Bob", "Bob,knows,Carol"),
 ]
+LIKENESS = [
+    says('hypatia knowledge-create "pools" -d "sizing database connection pools" -t "rule"', "Created knowledge: pools"),
+    says('hypatia knowledge-create "tea" -d "how to brew green tea"', "Created knowledge: tea"),
+    shows('hypatia similar "database connections" --limit 1', '"pools"'),
+    shows('hypatia similar "database connections" -t knowledge --tags rule --exclude-tags message,summary,session', '"pools"'),
+    knowledge('["$similar", "brew tea"], ["$not", ["$contains", "tags", "rule"]]', "tea"),
+    shows("hypatia backfill", "Backfill complete: "),
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -357,6 +365,7 @@ SKILLS = [
     pytest.param(MEMORY, id="memory"),
     pytest.param(GRAPH, id="graph"),
     pytest.param(WALKS, id="walks"),
+    pytest.param(LIKENESS, id="likeness"),
 ]
 
 
