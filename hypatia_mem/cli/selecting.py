@@ -119,14 +119,21 @@ def found_by(selection: Selection, query: str | None, search: str | None) -> Sel
         return selection
     names: list[str] = []
     if query is not None:
-        from hypatia_mem.cli.graph import run_query
-
-        expression = values.read_text(query, "the expression")
-        for row in run_query(context.home(), expression):
+        for row in _rows(selection, values.read_text(query, "the expression")):
             names += [row["name"]] if "name" in row else [row["subject"], row["object"]]
     if search is not None:
         names += _hits(selection, values.checked(search, "the search text"))
     return replace(selection, named_by=tuple(dict.fromkeys(names)))
+
+
+def _rows(selection: Selection, expression: str) -> list[dict[str, Any]]:
+    """Return a query's rows; one that names scopes may find what is then told to be unseen."""
+    from hypatia_mem.cli.graph import run_query
+    from hypatia_mem.jse.parser import parse
+
+    if selection.scopes is None or parse(expression).names_scopes:
+        return run_query(context.home(), expression, all_projects=True)
+    return run_query(context.home(), expression, scope=list(selection.scopes))
 
 
 def _hits(selection: Selection, text: str) -> list[str]:

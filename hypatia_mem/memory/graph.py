@@ -152,11 +152,10 @@ def select(store: Store, selection: Selection, *, alone: bool = False) -> Subgra
     names = _ends(found)
     nodes = reading.nodes_of(store, names, selection.scopes)
     if alone and not selection.predicates:
-        room = selection.max_nodes - len(nodes)
-        more = reading.entries_alone(store, view, room + 1)
-        if len(more) > room:
+        for node in reading.entries_of(store, view, selection.max_nodes + 1):
+            nodes.setdefault(node.name, node)
+        if len(nodes) > selection.max_nodes:
             raise refuse_size(selection.max_nodes)
-        nodes |= {node.name: node for node in more if node.name not in nodes}
     return Subgraph(nodes, found)
 
 

@@ -27,7 +27,7 @@ __all__ = [
     "edges_all",
     "edges_among",
     "edges_touching",
-    "entries_alone",
+    "entries_of",
     "named",
     "names_called",
     "names_near",
@@ -206,22 +206,18 @@ def count_names(store: Store, view: View) -> int:
     return int(found[0]) if found else 0
 
 
-def entries_alone(store: Store, view: View, limit: int) -> list[Node]:
-    """Return the view's entries at whose name no statement of any kind stands, at most ``limit``.
+def entries_of(store: Store, view: View, limit: int) -> list[Node]:
+    """Return the view's entries, with statements or without, oldest first, at most ``limit``.
 
     Messages and sessions are left out, but for a view of messages.
     """
-    kinds = "true" if view.messages else "kind NOT IN ('message', 'session')"
     rows = store.run(
-        f"""
-        SELECT * FROM live_entry WHERE {kinds}
-        AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1::VARCHAR[]))
-        AND name NOT IN (SELECT subject FROM live_statement
-            WHERE predicate <> 'is_a' OR object NOT IN (SELECT unnest($2::VARCHAR[])))
-        AND name NOT IN (SELECT object FROM live_statement)
+        """
+        SELECT * FROM live_entry WHERE ($1 OR kind NOT IN ('message', 'session'))
+        AND ($2::VARCHAR[] IS NULL OR list_has_any(scopes, $2::VARCHAR[]))
         ORDER BY created_at, name LIMIT $3
-        """,  # noqa: S608 - a constant of this function
-        [_list(view.scopes), list(LABELS), limit],
+        """,
+        [view.messages, _list(view.scopes), limit],
     )
     return [_node(row) for row in rows]
 

@@ -263,10 +263,15 @@ def test_labels_join_nothing_unless_asked_for(home):
 
 
 def test_entries_without_statements_come_when_asked_for(home):
-    """For a picture of all there is; algorithms do without."""
-    fill(home, [("a", "p", "b")], ["a", "alone"])
+    """For a picture of all there is; algorithms do without. Also those whose statements are hid."""
+    talk(home)
+    fill(home, [("a", "p", "b"), ("wu", "derivedFrom", "msg-s-1-1")], ["a", "alone", "wu"])
     assert set(selected(home).nodes) == {"a", "b"}
-    assert set(selected(home, alone=True).nodes) == {"a", "b", "alone"}
+    assert set(selected(home, alone=True).nodes) == {"a", "b", "alone", "wu"}
+    without = replace(HERE, without=("p",))
+    assert set(selected(home, without, alone=True).nodes) == {"a", "alone", "wu"}
+    only = replace(HERE, predicates=("p",))
+    assert set(selected(home, only, alone=True).nodes) == {"a", "b"}
 
 
 @pytest.mark.parametrize(
