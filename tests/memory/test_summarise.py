@@ -174,6 +174,27 @@ def test_what_is_said_often_and_seldom_elsewhere_is_chosen():
     assert "Hello" not in said
 
 
+def test_what_the_person_decided_is_kept_beside_long_answers():
+    """A short sentence of the person's binds; long answers about the same words do not crowd it out."""
+    answer = (
+        "The join in the test waits for the child. The child died and the join never returned. "
+        "I changed the join of the test in tests/test_lease.py and the timeout in lease.py. "
+        "All 312 tests pass in 41 s, and the child of the test is joined as it was before."
+    )
+    said = Extractive().summarise(
+        request(
+            "the test hangs", answer, "From now on give every join a timeout.", answer, words=45
+        )
+    )
+    assert any("From now on" in one.text and one.speaker == "user" for one in said.sentences)
+
+
+def test_code_is_not_chosen_before_the_sentences_about_it():
+    texts = ["```python\ntime.sleep(0.2)\nfoo_bar.baz_qux(17)\n```\nThe worker sleeps too briefly."]
+    (first, *_) = Extractive().summarise(request(*texts, words=12)).sentences
+    assert first.text == "The worker sleeps too briefly."
+
+
 def test_every_sentence_stands_where_its_span_says():
     """Each sentence is, but for white space, the text of its span."""
     texts = ["- first point\n- second  point, with\ttabs", "# Title\n\nA sentence. Another one!"]

@@ -33,12 +33,13 @@ __all__ = ["Extractive", "choose"]
 _SOFTEN = 4.0  # words added to every unit's length, so that very short ones do not win
 _LENGTH = 0.6  # exponent of the length
 _FACT = 0.5  # weight of a fact beside the terms it consists of
+_DECISION = 2.0  # of a decision that no other sentence has covered
 _MARKED = 1.2  # a unit that decides or forbids something
-_CODE = 0.4  # a line of code says less than a sentence about it
+_PERSON = 1.5  # what the person said, which is little beside the answers, and binds
+_CODE = 0.2  # a line of code says less than a sentence about it
 _QUESTION = 0.8
 _LEAST = 3.0  # words; shorter units are chosen only when there is nothing longer
-_FILL = 0.15  # share of the room that may stay empty rather than break off a longer unit
-_RULES = (_SOFTEN, _LENGTH, _FACT, _MARKED, _CODE, _QUESTION, _LEAST, _FILL)
+_RULES = (_SOFTEN, _LENGTH, _FACT, _DECISION, _MARKED, _PERSON, _CODE, _QUESTION, _LEAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +106,13 @@ def choose(units: Sequence[Unit], max_words: int, idf: Mapping[str, float]) -> l
 
 
 def _concepts(unit: Unit) -> frozenset[str]:
-    return frozenset(words.terms(unit.text)) | frozenset(
-        "=" + fact for fact in facts.tokens(unit.text)
-    )
+    """Return what a unit says: terms, names of things, and a decision as a thing of its own."""
+    if unit.code:  # what it names is named in the sentences around it, if it matters
+        return frozenset(words.terms(unit.text))
+    found = {*words.terms(unit.text), *("=" + fact for fact in facts.tokens(unit.text))}
+    if facts.is_decision(unit.text):
+        found.add("!" + unit.text)
+    return frozenset(found)
 
 
 def _weights(concepts: Sequence[frozenset[str]], idf: Mapping[str, float]) -> dict[str, float]:
@@ -115,8 +120,9 @@ def _weights(concepts: Sequence[frozenset[str]], idf: Mapping[str, float]) -> di
     for one in concepts:
         counts.update(one)
     rarest = idf.get("") or max(idf.values(), default=1.0)
+    own = {"=": _FACT, "!": _DECISION}
     return {
-        term: sqrt(count) * (_FACT * rarest if term[0] == "=" else idf.get(term, rarest))
+        term: sqrt(count) * (own[term[0]] * rarest if term[0] in own else idf.get(term, rarest))
         for term, count in counts.items()
     }
 
@@ -127,4 +133,6 @@ def _bias(unit: Unit, length: float) -> float:
         factor *= _QUESTION
     if length < _LEAST + 1:
         factor *= 0.2
+    if unit.speaker == "user":
+        factor *= _PERSON
     return factor * (_MARKED if facts.is_marked(unit.text) else 1.0)

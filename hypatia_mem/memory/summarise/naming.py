@@ -71,4 +71,5 @@ def unique(name: str, taken: Callable[[str], bool]) -> str:
 
 def _names(word: str) -> bool:
     low = word.lower()
-    return len(low) > 1 and len(low) <= 30 and not low.isdigit() and low not in _GENERIC
+    least = 3 if low.isascii() else 2
+    return least <= len(low) <= 30 and not low.isdigit() and low not in _GENERIC
