@@ -1,103 +1,103 @@
-"""The language by example: every case of the JSON files beside this module, run on a real store.
+"""The language by example: the cases of the JSON files beside this module, run twice.
 
-A case is ``{"expression" | "text", "rows" | "error"}``; ``hits`` stands in for the search index,
-``scores`` are the ranks expected of the rows. Files: ``operators`` (by operator), ``documented``
-(what the published skill and README show; ``upstream`` says how it fails there), ``elements``
-(matching by element), ``refused`` (nothing widens).
+Once by SQL on a real store, once by the matcher on rows in memory: the same rows, in the same
+order, in full. A file is ``{"given": rows, "cases": {group: [case]}}``; without a given it is that
+of ``given.json``. A case is ``{"expression" | "text", "rows" | "error"}``. ``hits`` and ``near``
+stand in for the search index and the vectors, ``scopes`` are those the query may read; ``scores``,
+``hops``, ``shown`` (whole rows) are looked at where they are named.
+
+Files: ``operators`` (by operator), ``options``, ``documented`` (what the published skill and README
+show; ``upstream`` says how it fails there), ``elements`` (matching by element), ``data`` (JSON in
+``data``), ``names`` (aliases and walks), ``refused`` (nothing widens), ``dropped`` (18 ways to lose
+a filter), ``injection`` (what must never be SQL).
 """
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from hypatia_mem.errors import ExpressionError
-from hypatia_mem.jse.compiler import FIELDS, compile_query
+from hypatia_mem.jse.compiler import compile_query
 from hypatia_mem.jse.operators import OPERATORS
 from hypatia_mem.jse.parser import parse, parse_value
-from hypatia_mem.jse.rows import shape_row
-from hypatia_mem.model import Author, Channel, Entry, Statement, Trust
 from hypatia_mem.store.connection import open_store
+from tests.conformance import worlds
 
 HERE = Path(__file__).parent
-FILES = ("operators", "documented", "elements", "refused")
-GIVEN = json.loads((HERE / "given.json").read_text("utf-8"))
+FILES = ("operators", "options", "documented", "elements", "data", "names", "refused")
+
+
+def load(name):
+    return json.loads((HERE / f"{name}.json").read_text("utf-8"))
+
+
+GIVEN = load("given")
+DROPPED = load("dropped")
+INJECTION = load("injection")
 
 
 def cases():
     for file in FILES:
-        groups = json.loads((HERE / f"{file}.json").read_text("utf-8"))
-        for group, rows in groups.items():
+        found = load(file)
+        for group, rows in found.get("cases", found).items():
             for number, case in enumerate(rows):
-                yield pytest.param(case, id=f"{file}-{group}-{number}")
+                yield pytest.param(file, case, id=f"{file}-{group}-{number}")
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory):
-    """A store with the given entries and statements, open for reading."""
-    home = tmp_path_factory.mktemp("graph")
-    author = Author(Channel.CLI_PERSON)
-    with open_store(home, write=True) as store, store.transaction(author, now=NOW) as txn:
-        for row in GIVEN["entries"]:
-            txn.put_entry(entry(row))
-        for row in GIVEN["statements"]:
-            txn.put_statement(statement(row))
-    with open_store(home, write=False) as store:
-        yield store
+def world(tmp_path_factory):
+    """Return (store open for reading, the same rows in Python) of a file's given."""
+    made = {}
+    opened = []
+
+    def ask(file):
+        given = load(file).get("given", GIVEN)
+        name = json.dumps(given)
+        if name not in made:
+            home = tmp_path_factory.mktemp("world")
+            worlds.fill(home, given)
+            opened.append(open_store(home, write=False))
+            made[name] = (opened[-1].__enter__(), worlds.published(given))
+        return made[name]
+
+    yield ask
+    for one in opened:
+        one.__exit__(None, None, None)
 
 
-NOW = datetime(2026, 1, 1)
+@pytest.fixture(scope="module")
+def graph(world):
+    """The store of ``given.json``."""
+    return world("operators")[0]
 
 
-def entry(row):
-    return Entry(
-        name=row["name"],
-        content=row["content"],
-        tags=tuple(row["tags"]),
-        scopes=tuple(row["scopes"]),
-        synonyms=tuple(row.get("synonyms", ())),
-        figures=tuple(row.get("figures", ())),
-        format=row.get("format", "markdown"),
-        kind=row.get("kind", "knowledge"),
-        trust=Trust(row.get("trust", "asserted")),
-        suppressed=row.get("suppressed", False),
-        created_at=datetime.fromisoformat(row["created_at"]),
+def known(query, rows):
+    """Return the Python rows with a history: everything was recorded at once."""
+    empty = worlds.Rows()
+    return worlds.Rows(
+        rows.entries, rows.statements, lambda at: rows if at >= worlds.NOW else empty
     )
 
 
-def statement(row):
-    return Statement(
-        row["subject"],
-        row["predicate"],
-        row["object"],
-        content=row.get("content", ""),
-        scopes=tuple(row["scopes"]),
-        synonyms=row.get("synonyms"),
-        trust=Trust(row.get("trust", "asserted")),
-        created_at=datetime.fromisoformat(row["created_at"]),
-    )
-
-
-def rows_of(store, query, hits):
-    compiled = compile_query(query, lambda text, _: hits[text])
-    found = store.run(compiled.sql, list(compiled.params))
-    return [shape_row(compiled.catalog, row) for row in found]
-
-
-def key(row):
-    return row["name"] if "name" in row else row["triple"]
-
-
-@pytest.mark.parametrize("case", list(cases()))
-def test_an_expression_gives_its_rows_or_its_error(graph, case):
+@pytest.mark.parametrize("by", ["sql", "sql, deep", "matcher"])
+@pytest.mark.parametrize(("file", "case"), list(cases()))
+def test_an_expression_gives_its_rows_or_its_error(world, file, case, by):
     """Exactly these rows in this order, or an error with these words before anything is run."""
+    store, rows = world(file)
 
     def ask():
         query = parse(case["text"]) if "text" in case else parse_value(case["expression"])
-        return rows_of(graph, query, case.get("hits", {}))
+        how = {
+            "search": lambda text, _: case["hits"][text],
+            "similar": lambda text, _: case["near"][text],
+            "scopes": case.get("scopes"),
+        }
+        if by == "matcher":
+            return worlds.by_matcher(known(query, rows), query, **how)
+        return worlds.by_sql(store, query, deep=by == "sql, deep", **how)
 
     if "error" in case:
         with pytest.raises(ExpressionError) as caught:
@@ -105,15 +105,19 @@ def test_an_expression_gives_its_rows_or_its_error(graph, case):
         assert case["error"] in str(caught.value)
         return
     found = ask()
-    assert case["rows"] == [key(row) for row in found]
-    if "scores" in case:
-        assert case["scores"] == [row["score"] for row in found]
+    if "shown" in case:
+        assert case["shown"] == found
+        return
+    assert case["rows"] == [worlds.key(row) for row in found]
+    for one, many in (("score", "scores"), ("hop", "hops")):
+        if many in case:
+            assert case[many] == [row[one] for row in found]
 
 
 @pytest.mark.parametrize("operator", list(OPERATORS))
 def test_every_operator_has_cases(operator):
     """At least three, one of them an error; an operator nobody checked is not offered."""
-    found = json.loads((HERE / "operators.json").read_text("utf-8")).get(operator, [])
+    found = load("operators").get(operator, [])
 
     assert len(found) >= 3
     assert any("error" in case for case in found)
@@ -121,20 +125,100 @@ def test_every_operator_has_cases(operator):
 
 
 @pytest.mark.parametrize("operator", list(OPERATORS))
-def test_the_example_of_an_operator_runs(graph, operator):
+def test_the_example_of_an_operator_runs(world, operator):
     """The reference prints these; a printed example that fails teaches the wrong thing."""
+    store, rows = world("operators")
     query = parse(OPERATORS[operator].example)
+    how = {"search": lambda *_: [("数据库", 1.0)], "similar": lambda *_: [("数据库", 1.0)]}
 
-    rows = rows_of(graph, query, {"database migration": [("数据库", 1.0)]})
+    found = worlds.by_sql(store, query, **how)
 
-    assert rows or operator in ("$content", "$lte", "$not-summaried")
+    assert found == worlds.by_matcher(rows, query, **how)
+    assert found or operator in ("$content", "$lte", "$not-summaried", "$json-contains")
+
+
+# --- nothing widens -------------------------------------------------------------------------------
+
+
+def test_there_are_18_kinds_of_dropped_filters():
+    """Each kind once, in both forms."""
+    assert len(DROPPED) == 18
+    assert all({"array", "object", "error"} <= set(kind) for kind in DROPPED.values())
+
+
+@pytest.mark.parametrize("form", ["array", "object"])
+@pytest.mark.parametrize("kind", list(DROPPED))
+def test_a_filter_is_never_dropped(kind, form):
+    """An error that names the place, before the store, the index or the vectors are touched."""
+
+    def touched(*_):
+        raise AssertionError("something was read")
+
+    with pytest.raises(ExpressionError) as caught:
+        compile_query(parse_value(DROPPED[kind][form]), touched, touched, read=touched)
+
+    assert DROPPED[kind]["error"] in str(caught.value)
+    assert "^" in caught.value.hint
+
+
+# --- injection ------------------------------------------------------------------------------------
+
+
+def planted(template, payload):
+    """Return a template with the payload wherever it says so."""
+    if isinstance(template, str):
+        return template.replace("<payload>", payload)
+    if isinstance(template, list):
+        return [planted(item, payload) for item in template]
+    if isinstance(template, dict):
+        return {planted(k, payload): planted(v, payload) for k, v in template.items()}
+    return template
+
+
+def test_the_templates_cover_every_operator():
+    """Nine payloads, and no operator that takes a field or a value is left out."""
+    text = json.dumps([INJECTION["fields"], INJECTION["values"]])
+
+    assert len(INJECTION["payloads"]) == 9
+    assert [name for name in OPERATORS if f'"{name}"' not in text] == []
+
+
+@pytest.mark.parametrize(
+    "template", [pytest.param(t, id=json.dumps(t)) for t in INJECTION["fields"]]
+)
+@pytest.mark.parametrize("payload", INJECTION["payloads"])
+def test_no_payload_is_a_field_name(template, payload):
+    """A field name reaches SQL only by a list of constants (I7)."""
+    with pytest.raises(ExpressionError, match="invalid field name"):
+        compile_query(parse_value(planted(template, payload)))
+
+
+@pytest.mark.parametrize(
+    "template", [pytest.param(t, id=json.dumps(t)) for t in INJECTION["values"]]
+)
+@pytest.mark.parametrize("payload", INJECTION["payloads"])
+def test_a_payload_is_a_value_like_any_other(world, template, payload):
+    """It is in the parameters and never in the SQL; both ways of asking agree on what it finds."""
+    store, rows = world("operators")
+    how = {"search": lambda text, _: [(text, 1.0)], "similar": lambda text, _: [(text, 1.0)]}
+    query = parse_value(planted(template, payload))
+
+    compiled = compile_query(query, **how)
+    harmless = compile_query(parse_value(planted(template, "x")), **how)
+
+    assert compiled.sql == harmless.sql
+    assert compiled.params != harmless.params
+    assert worlds.by_sql(store, query, **how) == worlds.by_matcher(rows, query, **how)
+
+
+# --- rows -----------------------------------------------------------------------------------------
 
 
 def test_rows_have_the_published_shape(graph):
     """Consumers of the skill read these keys; absent lists are null."""
-    [row] = rows_of(graph, parse('["$knowledge", ["$eq", "name", "Rust"]]'), {})
-    [bare] = rows_of(graph, parse('["$knowledge", ["$eq", "name", "greeting"]]'), {})
-    [triple] = rows_of(graph, parse('["$statement", ["$triple", "Alice", "knows", "$*"]]'), {})
+    [row] = worlds.by_sql(graph, parse('["$knowledge", ["$eq", "name", "Rust"]]'))
+    [bare] = worlds.by_sql(graph, parse('["$knowledge", ["$eq", "name", "greeting"]]'))
+    [triple] = worlds.by_sql(graph, parse('["$statement", ["$triple", "Alice", "knows", "$*"]]'))
 
     assert row == {
         "name": "Rust",
@@ -165,48 +249,3 @@ def test_rows_have_the_published_shape(graph):
         },
         "created_at": "2025-01-02 00:00:00.000000",
     }
-
-
-PAYLOADS = (
-    "x' OR '1'='1",
-    "name'; DROP TABLE entry; --",
-    "name) OR 1=1 --",
-    'tags" OR ""="',
-    "created_at) UNION SELECT * FROM entry --",
-    "tags[0]; --",
-    "$.name",
-    "data->>'x'",
-    "name\n",
-)
-FIELD_OPERATORS = ("$eq", "$ne", "$gt", "$lt", "$gte", "$lte", "$contains", "$has", "$like")
-
-
-@pytest.mark.parametrize("top", ["$knowledge", "$statement", "$not-summaried"])
-@pytest.mark.parametrize("operator", [*FIELD_OPERATORS, "$content"])
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_no_payload_is_a_field_name(top, operator, payload):
-    """A field name reaches SQL only by a list of constants (I7)."""
-    first = [top, "message"] if top == "$not-summaried" else [top]
-    operands = [{payload: "x"}] if operator == "$content" else [payload, "x"]
-
-    with pytest.raises(ExpressionError, match="invalid field name"):
-        compile_query(parse_value([*first, [operator, *operands]]))
-
-
-@pytest.mark.parametrize("catalog", ["knowledge", "statement"])
-@pytest.mark.parametrize("operator", ["$eq", "$contains", "$has", "$like", "$ne"])
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_a_payload_is_a_value_like_any_other(graph, catalog, operator, payload):
-    """It is in the parameters and never in the SQL; nothing matches it."""
-    for field, column in FIELDS[catalog].items():
-        if column.kind == "time" and operator not in ("$contains", "$like"):
-            continue
-        query = parse_value([f"${catalog}", [operator, field, payload]])
-        compiled = compile_query(query)
-
-        assert (
-            compiled.sql == compile_query(parse_value([f"${catalog}", [operator, field, "x"]])).sql
-        )
-        assert payload in compiled.params
-        if operator != "$ne":
-            assert rows_of(graph, query, {}) == []
