@@ -281,15 +281,21 @@ def test_what_was_forgotten_since_is_not_brought_back(desk):
     assert desk.picture() == before
 
 
-def test_no_undoing_lifts_a_tombstone(desk):
-    desk.do(lambda txn: txn.put_entry(Entry("c", "One", scopes=("other",))))
-    op = desk.do(lambda txn: txn.update_entry("c", scopes=("app",)))
-    desk.undo(op)
-    desk.do(lambda txn: txn.put_entry(rule("One")))
-    desk.do(lambda txn: txn.delete_entry("rule:a", tombstone=True))
-    with pytest.raises(Refused, match="forgotten"):
-        desk.redo(op)
-    assert desk.ask(lambda store: store.counts()["tombstones"]) == 2
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_no_undoing_brings_back_what_a_tombstone_keeps_away(desk, forgotten):
+    """It came to where it was forgotten with its whole project."""
+    desk.do(lambda txn: txn.put_entry(rule("One", scope="other")))
+    desk.do(lambda txn: txn.delete_entry("rule:a", tombstone=forgotten))
+    desk.do(lambda txn: txn.put_entry(Entry("c", "one", scopes=("app",))))
+    desk.do(lambda txn: txn.rename_scope("app", "other"))
+    op = desk.do(lambda txn: txn.delete_entry("c"))
+    if forgotten:
+        with pytest.raises(Refused, match="forgotten"):
+            desk.undo(op)
+        assert desk.ask(lambda store: store.counts()["tombstones"]) == 2
+    else:
+        desk.undo(op)
+    assert desk.ask(lambda store: store.entry("c") is None) is forgotten
 
 
 def test_lifting_a_tombstone_is_taken_back_with_what_lifted_it(desk):
