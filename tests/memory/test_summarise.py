@@ -191,7 +191,7 @@ def test_what_the_person_decided_is_kept_beside_long_answers():
 
 def test_code_is_not_chosen_before_the_sentences_about_it():
     texts = ["```python\ntime.sleep(0.2)\nfoo_bar.baz_qux(17)\n```\nThe worker sleeps too briefly."]
-    (first, *_) = Extractive().summarise(request(*texts, words=12)).sentences
+    (first,) = Extractive().summarise(request(*texts, words=6)).sentences
     assert first.text == "The worker sleeps too briefly."
 
 
