@@ -155,7 +155,7 @@ def select(store: Store, selection: Selection, *, alone: bool = False) -> Subgra
         for node in reading.entries_of(store, view, selection.max_nodes + 1):
             nodes.setdefault(node.name, node)
         if len(nodes) > selection.max_nodes:
-            raise refuse_size(selection.max_nodes)
+            raise refuse_size(selection.max_nodes, len(nodes))
     return Subgraph(nodes, found)
 
 
@@ -192,13 +192,16 @@ def ends_of(store: Store, triples: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def refuse_size(most: int, count: int | None = None) -> Refused:
-    """Return the refusal of a part that is too large, with the ways to a smaller one."""
+    """Return the refusal of a part that is too large, with the ways to a smaller one.
+
+    ``count`` is how many names all of it has; None while it grows from some of them.
+    """
     number = f"{count:,}" if count is not None else f"more than {most:,}"
+    begin = "begin at a name (--near NAME), at a query or a search; " if count is not None else ""
     return Refused(
         f"this part of the graph holds {number} names, and at most {most:,} are taken at once",
-        hint="Take less of it: begin at a name (--near NAME), at a query or a search, keep to some "
-        "predicates (--predicate P, --except P) or to one scope (--scope S); or take more with "
-        "--max-nodes N.",
+        hint=f"Take less of it: {begin}keep to some predicates (--predicate P, --except P), to one "
+        "scope (--scope S), to a smaller --depth; or take more with --max-nodes N.",
     )
 
 

@@ -316,10 +316,10 @@ def test_a_part_that_is_too_large_is_refused_with_the_ways_to_a_smaller_one(home
     """Before anything of it is read; a part that fits exactly is taken."""
     fill(home, [("hub", "p", f"n{n}") for n in range(10)])
     assert len(selected(home, replace(HERE, max_nodes=11)).nodes) == 11
-    for one in (HERE, replace(HERE, near=("hub",))):
+    for one, ways in ((HERE, ("--near",)), (replace(HERE, near=("hub",)), ("--depth",))):
         with pytest.raises(Refused, match="at most 10") as refused:
             selected(home, replace(one, max_nodes=10))
-        for remedy in ("--near", "--predicate", "--max-nodes"):
+        for remedy in (*ways, "--predicate", "--except", "--scope", "--max-nodes"):
             assert remedy in refused.value.hint
     with pytest.raises(Refused):
         near(home, "hub", max_nodes=10)
