@@ -41,7 +41,7 @@ __all__ = [
 
 MODELS = ("auto", "builtin", "wordllama", "off")
 ASKING_SECONDS = 2.0  # how long a question may spend on vectors that are missing
-READ = 2_000
+READ = 8_000
 WRITE = 250
 _ALL = 1_000_000
 
@@ -151,14 +151,12 @@ def similar(
     Raises EmbeddingError for a text without a letter or digit, and when another model's vectors
     would have to be ranked with this one's.
     """
-    from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.vectors import rank, rows_of
 
     query = _asked(model, text)
-    remaining = _prepare(home, model)
     least = model.threshold if threshold is None else threshold
     found: list[tuple[str, Near]] = []
-    with open_store(home, write=False) as store:
+    with _ready(home, model) as (store, remaining):
         for catalog in catalogs:
             nearest = rank(
                 store,
@@ -189,16 +187,11 @@ def similar_hits(
 
     ``where`` is the home, or a store that is open for reading already.
     """
-    from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.vectors import rank
 
     query = _asked(model, text)
     with contextlib.ExitStack() as stack:
-        if isinstance(where, Path):
-            _prepare(where, model)
-            store = stack.enter_context(open_store(where, write=False))
-        else:
-            store = where
+        store = stack.enter_context(_ready(where, model))[0] if isinstance(where, Path) else where
         nearest = rank(store, query, catalog, threshold=model.threshold, limit=limit)
     return [(near.key, near.score) for near in nearest]
 
@@ -214,25 +207,28 @@ def backfill(
 
     ``progress`` is told how many of how many are done; ``stop`` is asked between chunks.
     """
+    from hypatia_mem.store import vectors
     from hypatia_mem.store.connection import open_store
-    from hypatia_mem.store.vectors import missing
 
     with open_store(home, write=False) as store:
-        total = missing(store, model.model)
-    created = skipped = errors = done = 0
-    if not total:
-        return Backfilled()
+        if vectors.current(store, model.model):
+            return Backfilled()
+        total, seq = vectors.missing(store, model.model), store.ledger_seq()
+    created = wordless = errors = done = 0
     progress(0, total)
     for chunk in _chunks(home, model):
         made, failed = _vectors(model, chunk)
-        new = _write(home, model, made) if made else 0
         done += len(chunk)
-        created, errors = created + new, errors + failed
-        skipped += len(chunk) - new - failed
+        created += _write(home, model, made) if made else 0
+        wordless += len(chunk) - len(made) - failed
+        errors += failed
         progress(min(done, total), total)
-        if stop():
+        if done < total and stop():
+            seq = -1  # not the whole way
             break
-    return Backfilled(created, skipped, errors, _finish(home, model, skipped + errors))
+    lacking = _finish(home, model, seq)
+    skipped = done - created - errors
+    return Backfilled(created, skipped, errors, max(0, lacking - wordless - errors))
 
 
 def reembed(home: Path) -> None:
@@ -273,8 +269,6 @@ def catch_up(home: Path, setting: str, *, stop: Callable[[], bool]) -> int:
     except ModelUnavailable as error:
         _LOG.warning("no vectors were made: %s", error.message)
         return 0
-    if _is_current(home, model):
-        return 0
     return backfill(home, model, stop=stop).created
 
 
@@ -288,6 +282,21 @@ def _asked(model: Model, text: str) -> Query:
     return query
 
 
+@contextlib.contextmanager
+def _ready(home: Path, model: Model) -> Iterator[tuple[Store, int]]:
+    """Open the store when its vectors are made, and say how many are missing all the same."""
+    from hypatia_mem.store import vectors
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        if vectors.current(store, model.model):
+            yield store, 0
+            return
+    remaining = _prepare(home, model)
+    with open_store(home, write=False) as store:
+        yield store, remaining
+
+
 def _prepare(home: Path, model: Model) -> int:
     """Make missing vectors for a moment; return how many are missing still.
 
@@ -296,16 +305,14 @@ def _prepare(home: Path, model: Model) -> int:
     from hypatia_mem.store import vectors
     from hypatia_mem.store.connection import open_store
 
-    if _is_current(home, model):
-        return 0
     until = time.monotonic() + ASKING_SECONDS
     with contextlib.suppress(StoreBusy):
-        backfill(home, model, stop=lambda: time.monotonic() > until)
-    with open_store(home, write=False) as store:
-        if vectors.current(store, model.model):
+        if not backfill(home, model, stop=lambda: time.monotonic() > until).remaining:
             return 0
+    with open_store(home, write=False) as store:
         remaining = vectors.missing(store, model.model)
-        others = {name: n for name, n in vectors.counts(store).items() if name != model.model}
+        others = vectors.counts(store)
+    others.pop(model.model, None)
     if remaining and others:
         raise EmbeddingError(
             f"{remaining} things here have vectors of {max(others, key=others.__getitem__)} and "
@@ -313,14 +320,6 @@ def _prepare(home: Path, model: Model) -> int:
             hint="Make those that are missing: hypatia-mem backfill",
         )
     return remaining
-
-
-def _is_current(home: Path, model: Model) -> bool:
-    from hypatia_mem.store import vectors
-    from hypatia_mem.store.connection import open_store
-
-    with open_store(home, write=False) as store:
-        return vectors.current(store, model.model) or not vectors.missing(store, model.model)
 
 
 def _chunks(home: Path, model: Model) -> Iterator[list[Pending]]:
@@ -362,18 +361,16 @@ def _write(home: Path, model: Model, made: Sequence[tuple[Pending, Sequence[int]
         return vectors.put(store, model.model, model.dimension, made)
 
 
-def _finish(home: Path, model: Model, without: int) -> int:
-    """Sweep, and note that everything has a vector if it has; return how many still lack one."""
+def _finish(home: Path, model: Model, seq: int) -> int:
+    """Sweep; note that all is done if nothing changed since ``seq``. Return how many lack one."""
     from hypatia_mem.store import vectors
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=True) as store, _changing(store):
         vectors.sweep(store)
-        lacking = vectors.missing(store, model.model)
-        if lacking <= without:
+        if store.ledger_seq() == seq:
             vectors.note_current(store, model.model)
-            return 0
-        return lacking - without
+        return vectors.missing(store, model.model)
 
 
 @contextlib.contextmanager

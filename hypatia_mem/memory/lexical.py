@@ -27,11 +27,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-from hypatia_mem.store.vectors import Query
+from hypatia_mem.store.vectors import MAX_TEXT, Query
 
 __all__ = [
     "BREVITY",
-    "MAX_CHARS",
     "Lexical",
     "cosine",
     "normalised",
@@ -43,7 +42,6 @@ __all__ = [
 NAME = "lexical-1"
 DIMENSION = 512
 THRESHOLD = 0.15  # below it, texts mostly share no more than unrelated ones do
-MAX_CHARS = 8_000  # of a text; a vector of more says less of each part
 MAX_WORD = 64
 BREVITY = 3.0  # a text is brief when it has fewer telling words than the square of this
 COMMON = 0.1
@@ -96,7 +94,7 @@ class Lexical:
         """Return what the text is made of, in all places but the last; neither scaled nor short."""
         places = self.dimension - 1
         found = [0.0] * places
-        for word, count in self._counted(text[:MAX_CHARS]).items():
+        for word, count in self._counted(text[:MAX_TEXT]).items():
             hashed = self._cache.get(word)
             if hashed is None:
                 hashed = self._hashed(word)

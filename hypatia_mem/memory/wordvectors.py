@@ -19,14 +19,13 @@ from typing import Any
 from hypatia_mem.errors import ModelUnavailable
 from hypatia_mem.memory.lexical import (
     BREVITY,
-    MAX_CHARS,
     Lexical,
     cosine,
     normalised,
     rounded,
     weigh_token,
 )
-from hypatia_mem.store.vectors import Query
+from hypatia_mem.store.vectors import MAX_TEXT, Query
 
 __all__ = ["EXTRA", "WordVectors", "is_installed"]
 
@@ -92,7 +91,7 @@ class WordVectors:
         return Query(self.model, vector, cosine(vector, stored))
 
     def _parts(self, texts: Sequence[str]) -> list[tuple[list[float], list[float]]]:
-        texts = [text[:MAX_CHARS] for text in texts]
+        texts = [text[:MAX_TEXT] for text in texts]
         encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [
             (self._lexical.features(text), self._meaning(one.ids, one.tokens))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CATALOGS",
     "GROUPS",
+    "MAX_TEXT",
     "Condition",
     "Filters",
     "Near",
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 CATALOGS = ("knowledge", "statement")
+MAX_TEXT = 8_000  # characters; a vector of more says less of each part
 _ENTRY_TEXT = "concat_ws(chr(10), e.name, array_to_string(e.synonyms, chr(10)), e.content)"
 _ENTRY_DIGEST = (
     "CASE WHEN e.kind IN ('message', 'session') THEN e.content_digest"
@@ -159,7 +161,8 @@ def pending(
     catalog = "statement" if group == "statement" else "knowledge"
     one, narrowed = _PARTS[catalog], _GROUPS[group]
     found = store.execute(
-        f"SELECT e.{one.key}, {one.digest}, {one.text} FROM {_without(one)} AND {narrowed}"
+        f"SELECT e.{one.key}, {one.digest}, left({one.text}, {MAX_TEXT})"
+        f" FROM {_without(one)} AND {narrowed}"
         f" AND e.{one.key} > ? ORDER BY e.{one.key} LIMIT ?",
         [model, after, limit],
     ).fetchall()
@@ -233,20 +236,19 @@ def rank(
     one = _PARTS[catalog]
     found = store.execute(
         f"""
-        SELECT key, least(score, 1.0) FROM (
-            SELECT e.{one.key} AS key,
-                list_cosine_similarity(v.vector, ?::FLOAT[])::DOUBLE / ? AS score
-            FROM {one.live} AS e JOIN embedding AS v ON v.digest = {one.digest}
-            WHERE v.model = ? AND {where}
+        WITH allowed AS MATERIALIZED (
+            SELECT e.{one.key} AS key, {one.digest} AS digest FROM {one.live} AS e WHERE {where}
+        ), compared AS MATERIALIZED (
+            SELECT digest, list_cosine_similarity(vector, ?::FLOAT[])::DOUBLE / ? AS score
+            FROM embedding WHERE model = ? AND digest IN (SELECT digest FROM allowed)
         )
+        SELECT key, least(score, 1.0) FROM allowed JOIN compared USING (digest)
         WHERE ?::DOUBLE IS NULL OR score >= ?
         ORDER BY round(least(score, 1.0), 4) DESC, score, key
         LIMIT ? OFFSET ?
-        """,
-        [
-            vector, query.own, query.model, *params, threshold, threshold, limit, offset,
-        ],
-    ).fetchall()  # fmt: skip
+        """,  # in two steps: a join of the two would first copy every vector
+        [*params, vector, query.own, query.model, threshold, threshold, limit, offset],
+    ).fetchall()
     return [Near(str(key), float(score)) for key, score in found]
 
 
