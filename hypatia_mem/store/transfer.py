@@ -193,7 +193,6 @@ class Incoming:
                 [*values, row["at"] or self.txn.now, self.txn.op_id],
             )
             self.txn._note("bury", row["digest"], "entry", reason="import", index=False)
-            self._buried.add(row["digest"])
 
     def _is_refused(self, table: str, row: dict[str, Any]) -> bool:
         """Ask the tombstones as the gateway does for a row of its own."""
