@@ -152,6 +152,27 @@ def test_a_file_is_the_owners_and_replaces_nothing(cli, told, tmp_path, form):
     assert [one.name for one in file.parent.iterdir()] == ["answer"]
 
 
+def test_a_file_that_came_to_be_meanwhile_is_not_replaced(tmp_path):
+    """Between the first look and the end of a long query somebody may have made one."""
+    from hypatia_mem.cli.tables import new_file
+    from hypatia_mem.errors import Conflict
+
+    file = tmp_path / "out" / "answer"
+    file.parent.mkdir()
+
+    def write(force):
+        with new_file(str(file), force=force) as out:
+            out.write(b"ours")
+            file.write_text("theirs")
+
+    with pytest.raises(Conflict):
+        write(force=False)
+    assert file.read_text() == "theirs"
+    write(force=True)
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("ours", 0o600)
+    assert [one.name for one in file.parent.iterdir()] == ["answer"]
+
+
 def test_a_failed_query_leaves_no_file(cli, told, tmp_path):
     file = tmp_path / "answer.csv"
     assert cli("sql", "--csv", "-o", str(file), "SELECT text::DATE FROM messages").code == 1

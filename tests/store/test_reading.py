@@ -74,7 +74,7 @@ def built(tmp_path_factory):
         txn.update_entry("n-once-hidden", suppressed=False, content="seen now")
         txn.put_entry(Entry("n-deleted", "CANARY", scopes=("app",)))
         txn.delete_entry("n-deleted")
-        txn.put_entry(Entry("n-forgotten", "CANARY", scopes=("app",), kind="rule"))
+        txn.put_entry(Entry("n-forgotten", "CANARY forgotten", scopes=("app",), kind="rule"))
         txn.delete_entry("n-forgotten", tombstone=True)
         txn.put_statement(Statement("n-hidden", "says", "CANARY", scopes=("app",)))
         txn.put_messages(
@@ -449,6 +449,8 @@ SELECT $name
 WITH duckdb_settings AS (SELECT 1) SELECT * FROM duckdb_settings
 WITH RECURSIVE duckdb_views AS (FROM duckdb_views UNION FROM duckdb_views) FROM duckdb_views
 WITH RECURSIVE tombstone AS (FROM tombstone UNION SELECT 1) SELECT 1
+WITH tombstone AS (SELECT 1) FROM kb.main.tombstone
+WITH tombstone AS (SELECT 1) FROM kb.tombstone
 FROM tombstone, (WITH tombstone AS (SELECT 1 a) FROM tombstone) t
 FROM (WITH a AS (SELECT 1) SELECT 1) x, a
 WITH a AS (FROM b), b AS (SELECT 1) FROM a
