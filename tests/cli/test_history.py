@@ -206,6 +206,21 @@ def test_undo_and_redo_go_back_and_forth_step_by_step(edited):
     assert (done.code, "nothing to redo" in done.err) == (1, True)
 
 
+def test_what_is_undone_leaves_the_index_even_when_the_index_cannot_follow(edited):
+    """As when the command is killed as soon as the store has it."""
+    from hypatia_mem.cli import context
+
+    found = edited("search", "mock", "--json").json
+    assert NAME in {row["key"] for row in found}
+    for brief in (context.home() / "briefs").glob("*.json"):  # nothing derived can be written now
+        brief.unlink()
+        brief.mkdir()
+    for _ in range(4):
+        assert edited("undo").code == 0
+
+    assert edited("search", "mock", "--json").json == []
+
+
 def test_an_operation_is_named_by_the_log(edited):
     [row] = [one for one in edited("log", "--json").json if one["verb"] == "create taboo"]
     assert row["op_id"] in edited("log").out
