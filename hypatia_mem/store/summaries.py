@@ -22,7 +22,7 @@ from hypatia_mem.store.tombstones import canonical
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
-    from hypatia_mem.store.gateway import Transaction
+    from hypatia_mem.store.entries import EntryWrites
 
 __all__ = [
     "Group",
@@ -286,7 +286,7 @@ def _answers(store: Store, scopes: Sequence[str], most: int) -> list[dict[str, A
 
 
 def put(
-    txn: Transaction,
+    txn: EntryWrites,
     entry: Entry,
     items: Sequence[Pending],
     data: Mapping[str, str],
@@ -335,7 +335,7 @@ def put(
     return outcome
 
 
-def name_taken(txn: Transaction, name: str, scopes: Sequence[str]) -> bool:
+def name_taken(txn: EntryWrites, name: str, scopes: Sequence[str]) -> bool:
     """Tell whether a name is in use, as an entry or at an end, or was forgotten here."""
     found = txn.store.execute(
         """
@@ -357,7 +357,7 @@ def name_taken(txn: Transaction, name: str, scopes: Sequence[str]) -> bool:
     return found is not None
 
 
-def drop_above(txn: Transaction, name: str, *, purge: bool = False) -> list[str]:
+def drop_above(txn: EntryWrites, name: str, *, purge: bool = False) -> list[str]:
     """Take out every summary that stands on ``name``, before ``name`` itself goes or is withheld.
 
     ``purge``: what is forgotten leaves no earlier state either, not even in summaries that were
@@ -376,7 +376,7 @@ def drop_above(txn: Transaction, name: str, *, purge: bool = False) -> list[str]
     return dropped
 
 
-def drop(txn: Transaction, names: Sequence[str], *, without: Iterable[str] = ()) -> list[str]:
+def drop(txn: EntryWrites, names: Sequence[str], *, without: Iterable[str] = ()) -> list[str]:
     """Take summaries out, the highest first; their other messages are owed a new summary."""
     gone = set(without)
     owed: list[list[str]] = []
@@ -404,7 +404,7 @@ def read_note(store: Store, key: str, default: Any) -> Any:
         return default
 
 
-def note(txn: Transaction, key: str, value: Any) -> None:
+def note(txn: EntryWrites, key: str, value: Any) -> None:
     """Keep a note of the cascade; an empty one is dropped."""
     if value:
         txn.set_meta(key, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
