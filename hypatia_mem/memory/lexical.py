@@ -8,7 +8,7 @@ How a text becomes a vector: words are cut out of it, accents and case folded, i
 and in parts; of each word the runs of 3 to 5 letters, its edges marked, are hashed (BLAKE2b, with a
 seed of its own) into 511 places with a sign, so that collisions cancel out. Runs of Chinese,
 Japanese and Korean characters are cut into pairs. A word counts by the logarithm of how often it
-stands there and by its length; words that are everywhere count a tenth.
+stands there and by its length; words that are everywhere count a tenth, where there are others.
 
 The last place, which only stored vectors use, makes short texts a little further from everything:
 without it "Hi there!" is near to any text with a "there" in it. A text asked for is compared with
@@ -94,7 +94,8 @@ class Lexical:
         """Return what the text is made of, in all places but the last; neither scaled nor short."""
         places = self.dimension - 1
         found = [0.0] * places
-        for word, count in self._counted(text[:MAX_TEXT]).items():
+        counted = self._counted(text[:MAX_TEXT])
+        for word, count in counted.items():
             hashed = self._cache.get(word)
             if hashed is None:
                 hashed = self._hashed(word)
@@ -105,6 +106,8 @@ class Lexical:
                 found[place] += weight
             for place in minus:
                 found[place] -= weight
+        if counted.keys() <= _EVERYWHERE:  # there is nothing else to go by
+            return [value / COMMON for value in found]
         return found
 
     def _counted(self, text: str) -> dict[str, int]:
