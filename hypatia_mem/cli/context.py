@@ -13,10 +13,13 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hypatia_mem.capture import paths
 from hypatia_mem.errors import UsageError
-from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel
+
+if TYPE_CHECKING:  # and imported where they are used: ``search`` needs neither
+    from hypatia_mem.model import Author, Channel
 
 __all__ = [
     "author",
@@ -73,6 +76,8 @@ def channel() -> Channel:
     An agent is recognised by the marks its client leaves in the environment, or by there being no
     terminal to type at.
     """
+    from hypatia_mem.model import Channel
+
     if any(os.environ.get(mark) for mark in _AGENT_MARKS):
         return Channel.CLI_AGENT
     try:
@@ -84,6 +89,8 @@ def channel() -> Channel:
 
 def author() -> Author:
     """Return who writes: the login name, the observed channel, the agent's session if it says."""
+    from hypatia_mem.model import Author
+
     return Author(
         channel=channel(),
         actor=os.environ.get("USER") or os.environ.get("LOGNAME") or "",
@@ -142,4 +149,4 @@ def scopes_for(scope: list[str] | None, all_projects: bool) -> list[str] | None:
         return None
     if scope:
         return list(dict.fromkeys(scope))
-    return [current_scope(), GLOBAL_SCOPE]
+    return [current_scope(), ""]  # the global scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -34,6 +34,7 @@ _KINDS = (
 _ROLES = ("user", "assistant")
 _AGO = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_TIME = "%Y-%m-%d %H:%M:%S.%f"  # as in every row; the module that says so imports much else
 _DIGITS = 6  # of a score that is printed, and may be typed again as a threshold
 _Found = TypeVar("_Found")
 
@@ -136,11 +137,14 @@ def search(  # noqa: PLR0913 - one parameter an option
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", help="Only from then on: 2026-11-30, 2026-11-30T09:00, 7d, 12h."),
+        typer.Option(
+            "--since",
+            help="Only from then on: 2026-11-30, 2026-11-30T09:00 (local time), 7d, 12h, 30min.",
+        ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", help="Only up to then; a day counts whole. Times are UTC."),
+        typer.Option("--until", help="Only before then; a day counts whole."),
     ] = None,
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="Only hits of at least this score.")
@@ -210,40 +214,18 @@ def _session_id(text: str) -> str:
     return values.checked(text, "--session").removeprefix("session-")
 
 
-def _moment(text: str, option: str, *, end: bool = False) -> datetime:
-    """Return a time as naive UTC; with ``end`` the instant after it, so that it is included."""
-    text = text.strip()
-    ago = _AGO.fullmatch(text)
-    if ago is not None:
-        try:
-            return context.now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        except OverflowError:
-            return datetime.min  # noqa: DTZ901 - naive UTC
+def _moment(text: str, option: str, *, end: bool = False) -> datetime | None:
+    """Return a time that is written out, or told by how long ago it was, as naive UTC."""
+    ago = _AGO.fullmatch(text.strip())
+    if ago is None:
+        return values.parse_time(text, option, end=end)
     try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(UTC).replace(tzinfo=None)
-        step = timedelta(days=1) if "T" not in text and ":" not in text else _grain(text)
-        return moment + step if end else moment
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"{option} is a time, and {text[:40]!a} is none",
-            hint="Write 2026-11-30, 2026-11-30T09:30 (UTC), 2026-11-30T09:30:00+01:00, 7d or 12h.",
-        ) from None
-
-
-def _grain(text: str) -> timedelta:
-    """Return how long the instant lasts that a time names: its minute, its second, or less."""
-    clock = re.split(r"[T ]", text, maxsplit=1)[-1]
-    colons = re.split(r"[Zz+-]", clock, maxsplit=1)[0].count(":")
-    if "." in clock:
-        return timedelta(microseconds=1)
-    return timedelta(seconds=1) if colons > 1 else timedelta(minutes=1)
+        return context.now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    except OverflowError:
+        return datetime.min  # noqa: DTZ901 - naive UTC
 
 
 def _hit_row(place: int, hit: Hit) -> dict[str, Any]:
-    from hypatia_mem.jse.rows import time_text
-
     content = {
         "format": "markdown",
         "data": hit.snippet_text,
@@ -257,5 +239,5 @@ def _hit_row(place: int, hit: Hit) -> dict[str, Any]:
         "content": json.dumps(content, ensure_ascii=False),
         "score": round(hit.score, _DIGITS),
         "rank": round(-hit.score, _DIGITS),
-        "created_at": time_text(hit.at),
+        "created_at": None if hit.at is None else hit.at.strftime(_TIME),
     }

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from hypatia_mem.errors import IndexUnavailable
-from hypatia_mem.store.ledger import load_key
 from hypatia_mem.store.lookup import Filters, Hit, Looking, micros, place, scope_key, word_key
 from hypatia_mem.store.terms import terms
 
@@ -133,6 +132,8 @@ class SearchIndex:
         ``seq`` None leaves the recorded sequence. Raises IndexUnavailable when another process
         writes the index for longer than a few seconds.
         """
+        from hypatia_mem.store.ledger import load_key
+
         key = load_key(self._folder.parent)
         with _readable():
             index = self._open(create=True)[0]

@@ -23,13 +23,21 @@ _UNSPACED = (
     "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U000323af\u0e01-\u0e4e\u0e80-\u0ece\u1000-\u1049\u1780-\u17d3"
 )
-_PIECE = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
-_RUNS = re.compile(rf"[{_UNSPACED}]+")
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 # Combining marks of Latin, Greek and Cyrillic; vowel signs of Hebrew and Arabic.
 _ACCENTS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u0640]+"
 )
+
+
+@functools.cache
+def _unspaced(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern in which ``@`` stands for those characters; most texts never need one.
+
+    Compiling them takes as long as everything else that a search does.
+    """
+    return re.compile(pattern.replace("@", _UNSPACED))
+
+
 # Letters that are others with a stroke, a dot less or joined, and have no decomposition.
 _LETTERS = str.maketrans(
     {
@@ -51,6 +59,7 @@ _LEVELS = tuple(
     )
 )
 _WORD = _LEVELS[3]
+_PIECE = r"[@]|[^\s@]+"
 _EDGES_FRONT = "\"'`([{<*«“‘\0"
 _EDGES_BACK = "\"'`)]}>*.,;:!?…»”’(\0"
 _QUOTED = re.compile(r"(?<!\S)(?:\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»)(?![^\s.,;:!?)])")
@@ -93,7 +102,7 @@ def terms(text: str) -> list[str]:
     ['foo_bar.baz', 'foo_bar', 'foo', 'bar', 'baz', "isn't", 'isn', 't']
     """
     plain = folded(text)
-    pieces = plain.split() if plain.isascii() else _PIECE.findall(plain)
+    pieces = plain.split() if plain.isascii() else _unspaced(_PIECE).findall(plain)
     found: list[str] = []
     for piece in pieces:
         found.extend(_known(piece) if len(piece) <= _SHORT else _of_piece(piece))
@@ -125,12 +134,14 @@ def _cut(piece: str, found: list[str], level: int = 0) -> None:
 
 def is_character(term: str) -> bool:
     """Tell whether a term is a character of a writing without spaces."""
-    return _IS_UNSPACED.match(term) is not None
+    return not term.isascii() and _unspaced("[@]").match(term) is not None
 
 
 def character_runs(text: str) -> list[list[str]]:
     """Return the runs of such characters in a text, in order."""
-    return [list(run) for run in _RUNS.findall(folded(text))]
+    if text.isascii():
+        return []
+    return [list(run) for run in _unspaced("[@]+").findall(folded(text))]
 
 
 def split_quoted(text: str) -> tuple[str, tuple[str, ...]]:
@@ -197,7 +208,7 @@ def _even(text: str) -> str:
 
 
 def _words(even: str) -> Iterable[str]:
-    for piece in _PIECE.findall(even):
+    for piece in _unspaced(_PIECE).findall(even):
         yield from _WORD.findall(piece)
 
 
@@ -210,4 +221,4 @@ def _joined(text: str, at: int) -> bool:
         return True
     if not (before.isalnum() and after.isalnum()):
         return False
-    return not (_IS_UNSPACED.match(before) or _IS_UNSPACED.match(after))
+    return not (is_character(before) or is_character(after))
