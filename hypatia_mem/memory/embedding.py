@@ -66,7 +66,11 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """What a backfill did: vectors made, texts that have none, texts that failed; what remains."""
+    """What a backfill did: vectors made, texts that got none of their own, texts that failed.
+
+    Skipped is a text without a letter or digit, one that another has too, and one that changed
+    meanwhile. ``remaining`` is how many still wait.
+    """
 
     created: int = 0
     skipped: int = 0
