@@ -8,7 +8,7 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
-from hypatia_mem.store import history, rows
+from hypatia_mem.store import history, rows, summaries
 from hypatia_mem.store.tombstones import Tombstones
 from hypatia_mem.store.versions import Versions
 
@@ -96,6 +96,7 @@ class EntryWrites(Tombstones, Versions):
             raise NotFound(f"knowledge {name!r}")
         if tombstone:
             self._bury(entry, reason)
+        summaries.drop_above(self, name, purge=tombstone)
         gone = self.store.triples_of([name])
         self._retire(
             "statement",
@@ -244,6 +245,8 @@ class EntryWrites(Tombstones, Versions):
         )  # fmt: skip
         if is_withheld(before) != is_withheld(after):
             self._note_statements(after)
+            if is_withheld(after):
+                summaries.drop_above(self, before.name)
 
     def _note_statements(self, entry: Entry) -> None:
         """Note that an entry's statements are withheld, or seen again, with it."""
