@@ -199,6 +199,20 @@ def test_what_is_forgotten_takes_its_vectors_along(kit):
     assert ranked(kit, "something else") == ["kept"]
 
 
+def test_a_forgetting_leaves_no_vector_of_anything_that_is_gone(kit):
+    """Whatever left it behind: a vector whose text is nowhere is nobody's to keep."""
+    with kit.change() as txn:
+        txn.put_entry(rule("secret", "words"))
+        txn.put_entry(rule("kept", "others"))
+    fill(kit)
+    with open_store(kit.home, write=True) as store:
+        store.execute("INSERT INTO embedding VALUES ('of nothing', 'm', [1.0])")
+    with kit.change() as txn:
+        txn.delete_entry("secret", tombstone=True)
+    with kit.open() as store:
+        assert vectors.counts(store) == {MODEL.model: 1}
+
+
 def test_a_vector_goes_in_the_transaction_of_the_forgetting(kit):
     """If that comes to nothing the vector stays, and no instant lies between the two."""
     with kit.change() as txn:
