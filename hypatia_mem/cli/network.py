@@ -86,7 +86,7 @@ def neighbors(
     from hypatia_mem.memory.graph_walk import neighbours
     from hypatia_mem.store.connection import open_store
 
-    asked = replace(selection, depth=depth, direction=_way(direction), labels=True)
+    asked = replace(selection, depth=depth, direction=_way(direction))
     with open_store(context.home(), write=False) as store:
         start, found = neighbours(store, asked, values.checked(name, "the name"))
     _say_meaning(start)

@@ -70,17 +70,15 @@ def neighbours(store: Store, selection: Selection, asked: str) -> tuple[Found, l
     """
     start = resolve(store, asked, selection.scopes)
     view = _view(store, selection, start.name)
-    before: set[str] = {start.name}
     found: list[tuple[str, int, tuple[Edge, ...]]] = []
     growth = rings(store, view, [start.name], selection.direction, selection.max_nodes)
     for hop, (touching, reached) in enumerate(islice(growth, selection.depth), start=1):
         via: dict[str, list[Edge]] = {name: [] for name in reached}
         for edge in touching:
-            for near, far in _ways(edge, selection.direction):
-                if near in before and far in via:
+            for _, far in _ways(edge, selection.direction):
+                if far in via:
                     via[far].append(edge)
         found += [(name, hop, tuple(via[name])) for name in reached]
-        before = set(reached)
     nodes = reading.nodes_of(store, [name for name, _, _ in found], selection.scopes)
     return start, [Reached(nodes[name], hop, edges) for name, hop, edges in found]
 
@@ -125,7 +123,8 @@ def _ways(edge: Edge, direction: Direction) -> Iterator[tuple[str, str]]:
 def _meeting(store: Store, view: View, selection: Selection, a: str, b: str) -> list[Edge]:
     """Grow from both ends, the smaller side first, until they meet; the edges seen.
 
-    The sides grow by whole rings. So where they first meet, a shortest path has been seen.
+    A hub at one end does not make the search large then. The sides grow by whole rings, so where
+    they first meet, a shortest path has been seen.
     """
     sides = [
         rings(store, view, [a], selection.direction, selection.max_nodes),
@@ -134,8 +133,9 @@ def _meeting(store: Store, view: View, selection: Selection, a: str, b: str) -> 
     seen: list[set[str]] = [{a}, {b}]
     last = [1, 1]
     found: dict[str, Edge] = {}
+    side = 1
     while True:
-        side = 0 if last[0] <= last[1] else 1
+        side = 1 - side if last[0] == last[1] else last.index(min(last))
         step = next(sides[side], None)
         if step is None:
             return []
