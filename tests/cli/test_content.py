@@ -34,17 +34,23 @@ def remembered(cli, *content, stdin=b""):
 COMMANDS = [created, updated, stated, remembered]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+AS_IT_STANDS = [
+    (["-d", "- a\n- b"], "- a\n- b"),
+    (["--data=- x"], "- x"),
+    (["-d", "plain"], "plain"),
+    (["--data", "- item"], "- item"),
+    (["-d", "--- # front matter"], "--- # front matter"),
+    (["-d", "@@home"], "@home"),
+    (["-d", "日本 🎉 'q' \"d\" $x `y` \\n"], "日本 🎉 'q' \"d\" $x `y` \\n"),
+]
+
+
 @pytest.mark.parametrize(
-    ("content", "stored"),
+    ("command", "content", "stored"),
     [
-        (["-d", "plain"], "plain"),
-        (["-d", "- a\n- b"], "- a\n- b"),
-        (["--data", "- item"], "- item"),
-        (["--data=- x"], "- x"),
-        (["-d", "--- # front matter"], "--- # front matter"),
-        (["-d", "@@home"], "@home"),
-        (["-d", "日本 🎉 'q' \"d\" $x `y` \\n"], "日本 🎉 'q' \"d\" $x `y` \\n"),
+        (command, *case)
+        for command in COMMANDS
+        for case in (AS_IT_STANDS if command is created else AS_IT_STANDS[:2])
     ],
 )
 def test_content_as_it_stands(cli, command, content, stored):

@@ -116,18 +116,18 @@ def test_pages_together_are_the_whole(given, name):
 def test_pages_of_one_moment_hold_while_others_write(given):
     """The pages of a query as of a time are those of that time, whatever comes in between."""
     moment = "2026-05-01T00:00:00.000001"
-    options = {"limit": 7, "as_known_at": moment}
+    options = {"limit": 17, "as_known_at": moment}
     whole = given("query", json.dumps({"$knowledge": [], **options, "limit": -1})).json
     names, live = [], []
-    for offset in range(0, len(whole) + 7, 7):
+    for offset in range(0, len(whole) + 17, 17):
         page = given("query", json.dumps({"$knowledge": [], **options, "offset": offset}), "--json")
         names += [row["name"] for row in page.json]
         page = given(
-            "query", json.dumps({"$knowledge": [], "limit": 7, "offset": offset}), "--json"
+            "query", json.dumps({"$knowledge": [], "limit": 17, "offset": offset}), "--json"
         )
         live += [row["name"] for row in page.json]
         given("knowledge-create", f"new{offset}")
-        given("knowledge-delete", f"e{offset // 7}")
+        given("knowledge-delete", f"e{offset // 17}")
 
     assert names == [row["name"] for row in whole]
     assert len(set(names)) == len(names) == 2 * MANY

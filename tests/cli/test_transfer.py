@@ -53,11 +53,17 @@ def fill(home, picture):
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory):
-    """An export of such a home, made once."""
-    folder = tmp_path_factory.mktemp("sample")
+def filled(tmp_path_factory):
+    """Such a home, made once."""
+    folder = tmp_path_factory.mktemp("filled")
     fill(folder / "home", folder / "fig.png")
-    return exporting.export_shelf(folder / "home", folder / "export").folder
+    return folder / "home"
+
+
+@pytest.fixture(scope="module")
+def sample(filled, tmp_path_factory):
+    """An export of it."""
+    return exporting.export_shelf(filled, tmp_path_factory.mktemp("sample") / "export").folder
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +82,9 @@ def exported(sample, tmp_path):
 
 
 @pytest.fixture
-def given(cli, home, tmp_path):
-    """The command line on such a home."""
-    fill(home, tmp_path / "fig.png")
+def given(cli, home, filled):
+    """The command line on a copy of such a home."""
+    shutil.copytree(filled, home, dirs_exist_ok=True)
     return cli
 
 
@@ -141,7 +147,7 @@ def test_everything_comes_back(given, shelf, tmp_path):
     assert [row["key"] for row in found] == ["rule:x"]
     path = Path(given("archive-get", "deep/fig.png", "-s", "new").out.strip())
     assert path.parent.parent == shelf / "archive"
-    assert path.read_bytes() == (tmp_path / "fig.png").read_bytes()
+    assert path.read_bytes() == PNG
 
 
 def test_the_texts_and_the_modes(given, tmp_path, shelf):
