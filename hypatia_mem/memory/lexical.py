@@ -70,6 +70,7 @@ class Lexical:
     """Turns texts into vectors, as the module's description says."""
 
     threshold = THRESHOLD
+    brevity = BREVITY
 
     def __init__(self, dimension: int = DIMENSION) -> None:
         """Use ``dimension`` places, one of them for how short a text is."""
@@ -110,6 +111,17 @@ class Lexical:
             return [value / COMMON for value in found]
         return found
 
+    def runs(self, word: str) -> list[str]:
+        """Return what of a word is hashed: its runs of 3 to 5 letters, or a pair of CJK whole."""
+        if _IS_CJK.match(word):
+            return [word]
+        marked = f"<{word}>"
+        return [
+            marked[at : at + size]
+            for size in (3, 4, 5)
+            for at in range(max(0, len(marked) - size + 1))
+        ]
+
     def _counted(self, text: str) -> dict[str, int]:
         """Count the words of a text; pieces that were cut before are not cut again."""
         found: dict[str, int] = {}
@@ -127,12 +139,12 @@ class Lexical:
         found = self.features(text)
         if not any(found):
             return None
-        return rounded(found, BREVITY)
+        return rounded(found, self.brevity)
 
     def _hashed(self, word: str) -> tuple[tuple[int, ...], tuple[int, ...], float]:
         if len(self._cache) >= _CACHED:
             self._cache.clear()
-        runs = [word] if _IS_CJK.match(word) else _letter_runs(word)
+        runs = self.runs(word)
         plus: list[int] = []
         minus: list[int] = []
         for run in runs:
@@ -206,13 +218,6 @@ def _weigh(word: str) -> float:
     if _IS_CJK.match(word):
         return 1.0
     return COMMON if word in _EVERYWHERE else min(1.0, 0.5 + len(word) / 12)
-
-
-def _letter_runs(word: str) -> list[str]:
-    marked = f"<{word}>"
-    return [
-        marked[at : at + size] for size in (3, 4, 5) for at in range(max(0, len(marked) - size + 1))
-    ]
 
 
 def _folded(text: str) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -219,13 +223,13 @@ def test_ctrl_c_keeps_what_was_made(cli, filled, monkeypatch):
 
 def test_nothing_heavy_is_imported_for_help():
     """numpy and the extra belong to those who ask for vectors."""
-    import subprocess
-    import sys
-
     code = (
         "import sys; from hypatia_mem.cli.app import run; run(['similar', '--help']);"
         "print([n for n in ('duckdb', 'numpy', 'tokenizers', 'rich') if n in sys.modules],"
         " file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
     assert done.stderr.strip() == "[]"

@@ -190,7 +190,8 @@ def test_a_text_that_fails_spoils_no_other(home):
     assert (done.created, done.errors, done.remaining) == (4, 1, 0)
 
 
-def test_the_worker_makes_vectors_of_what_comes_in(home):
+def test_the_worker_makes_vectors_of_what_comes_in(home, monkeypatch):
+    monkeypatch.chdir(home)  # a worker goes there
     prompt = {
         "session_id": "s-9",
         "hook_event_name": "UserPromptSubmit",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from hypatia_mem.memory.lexical import Lexical, cosine
 
+ROOT = Path(__file__).parents[2]
 MODEL = Lexical()
 # Of the vector of the text below. Another value means another name for the model.
 PINNED = "25084c38b5cf1897b49c55a6ea82c1fa837a2d801ef296d46442e5bba612e541"
@@ -99,7 +101,7 @@ def test_vectors_are_the_same_in_every_process():
     for seed in ("0", "1", "random"):
         done = subprocess.run(
             [sys.executable, "-c", code, text],
-            env={**os.environ, "PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
             check=True,
