@@ -239,6 +239,8 @@ def test_messages_are_left_out_unless_asked_for(home):
     assert [one.node.name for one in near(home, "wu")] == ["pool"]
     assert [one.node.name for one in near(home, "session-s-1")] == []
     assert len(near(home, "session-s-1", messages=True)) == 3
+    part = selected(home, replace(HERE, near=("msg-s-1-2",)))
+    assert set(part.nodes) == {"msg-s-1-2", "wu", "session-s-1"}
     about = {one.node.name for one in near(home, "msg-s-1-2")}
     assert about == {"wu", "session-s-1"}
     assert [path.names for path in way(home, "msg-s-1-2", "pool")] == [("msg-s-1-2", "wu", "pool")]

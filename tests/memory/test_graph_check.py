@@ -171,6 +171,10 @@ def test_a_synonym_of_one_thing_is_nothing_odd(home):
 
 def test_what_is_withheld_is_not_named(home):
     """Neither it nor what hangs on it."""
+    talk(home, turns=1)
+    with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
+        txn.delete_statement("msg-s-1-1", "belongTo", "session-s-1")
+        txn.update_entry("msg-s-1-1", suppressed=True)
     fill(
         home,
         [("secret", "supersedes", "a"), ("a", "supersedes", "secret")],
