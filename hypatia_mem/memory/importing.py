@@ -26,6 +26,7 @@ _MAX_LINE = 256 * 1024 * 1024
 _BATCH_ROWS = 1000
 _BATCH_BYTES = 4 * 1024 * 1024
 _PLACE = "import"  # the store's own note of how far an import has come
+_OPERATION = "import_operation"  # and under which id, for one that goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +157,13 @@ def _adopt_key(store: Store, manifest: Manifest) -> bool:
 def _take_in(
     store: Store, manifest: Manifest, place: tuple[str, int], author: Author, now: datetime
 ) -> tuple[dict[str, int], int]:
-    """Store the rows of all tables from a place on; return how many by table, and refused ones."""
+    """Store the rows of all tables from a place on; return how many by table, and refused ones.
+
+    It is one operation, in however many transactions, so that it can be undone as a whole.
+    """
     from hypatia_mem.store import transfer
 
+    op_id = store.meta(_OPERATION) if place[0] else None
     counts: dict[str, int] = {}
     refused = 0
     done = manifest.tables.index(place[0]) if place[0] else 0
@@ -167,10 +172,12 @@ def _take_in(
         counts[table] = first
         columns = transfer.columns_of(store, table)
         for last, batch in _batches(manifest.folder, table, columns, first):
-            with store.transaction(author, now=now) as txn:
+            with store.transaction(author, now=now, op_id=op_id) as txn:
+                op_id = txn.op_id
                 incoming = transfer.Incoming(txn)
                 counts[table] += incoming.put(table, batch)
                 txn.set_meta(_PLACE, f"{manifest.digest} {table} {last}")
+                txn.set_meta(_OPERATION, op_id)
             refused += incoming.refused
     return counts, refused
 

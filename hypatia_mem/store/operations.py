@@ -380,23 +380,30 @@ class _Planner:
     def _refuse_depended_on(
         self, first: Mapping[tuple[str, str], Event], steps: Sequence[Step]
     ) -> None:
-        """Refuse to take an entry away from under statements that others made about it later."""
+        """Refuse to take an entry away from under statements that others made about it later.
+
+        One that was there when the entry came may stay: so it was then.
+        """
         gone = [step.name for step in steps if step.table == "entry" and step.state is None]
         if not gone:
             return
         own = {step.name for step in steps if step.table == "statement"}
         found = self.store.run(
             """
-            SELECT triple, seq, subject, object FROM statement
-            WHERE subject IN (SELECT unnest($1::VARCHAR[]))
-               OR object IN (SELECT unnest($1::VARCHAR[]))
-            ORDER BY seq DESC
+            WITH gone AS (SELECT unnest($1::VARCHAR[]) AS name, unnest($2::BIGINT[]) AS seq)
+            SELECT one.triple, one.seq FROM statement AS one
+            JOIN gone ON gone.name IN (one.subject, one.object)
+            WHERE one.seq > gone.seq AND NOT EXISTS (
+                SELECT 1 FROM statement_version AS earlier
+                WHERE earlier.triple = one.triple
+                  AND earlier.seq < gone.seq AND earlier.replaced_seq > gone.seq
+            )
+            ORDER BY one.seq DESC
             """,
-            [gone],
+            [gone, [first["entry", name].seq for name in gone]],
         )
         for row in found:
-            ends = [first["entry", end] for end in (row["subject"], row["object"]) if end in gone]
-            if row["triple"] in own or row["seq"] < min(event.seq for event in ends):
+            if row["triple"] in own:
                 continue
             event = _events(self.store, "seq = ?", [row["seq"]])
             raise _changed_later([(row["triple"], event[0])] if event else [])

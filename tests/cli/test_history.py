@@ -424,3 +424,20 @@ def test_a_statement_that_exists_is_given_another_time(cli):
     ends = [(row["valid_from"], row["valid_to"]) for row in versions]
     start, end = "2020-01-01 00:00:00.000000", "2026-01-01 00:00:00.000000"
     assert ends == [(start, None), (start, end), (None, end)]
+
+
+def test_an_import_is_one_operation(cli, tmp_path):
+    cli("remember", "never mock the database")
+    cli("knowledge-create", "plan", "-d", "x")
+    cli("export", "default", str(tmp_path / "export"))
+    cli("connect", str(tmp_path / "shelf"), "-n", "other")
+    cli("import", str(tmp_path / "export"), "-s", "other")
+    query = ("query", '["$knowledge"]', "--all-projects", "--json", "-s", "other")
+    assert {row["name"] for row in cli(*query).json} == {NAME, "plan"}
+
+    done = cli("undo", "--all-projects", "--json", "-s", "other").json
+
+    assert set(done["removed"]) == {NAME, "plan", f"{NAME},is_a,taboo"}
+    assert cli(*query).json == []
+    assert cli("redo", "--all-projects", "-s", "other").code == 0
+    assert {row["name"] for row in cli(*query).json} == {NAME, "plan"}

@@ -253,6 +253,8 @@ def test_an_entry_is_not_taken_away_from_under_a_later_statement(desk):
 def test_a_statement_that_was_there_before_its_entry_stays(desk):
     desk.do(lambda txn: txn.put_statement(Statement("b", "knows", "c")))
     op = desk.do(lambda txn: txn.put_entry(Entry("c", "C")))
+    gone = desk.do(lambda txn: txn.delete_entry("c"))
+    desk.undo(gone)  # the statement is there anew, and yet was there before
     desk.undo(op)
     assert desk.ask(lambda store: store.triples_of(["c"])) == ["b,knows,c"]
 
