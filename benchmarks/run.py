@@ -12,7 +12,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SHORT = {"hook.py": ["--runs", "8"], "drain.py": ["--turns", "400"], "brief.py": ["--rules", "50"]}
+SHORT = {
+    "hook.py": ["--runs", "8"],
+    "drain.py": ["--turns", "400"],
+    "brief.py": ["--rules", "50"],
+    "query.py": ["--size", "2000", "--runs", "3"],
+}
 
 
 def main() -> int:
