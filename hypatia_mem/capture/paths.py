@@ -70,7 +70,8 @@ This folder is the memory of your coding agent, kept by hypatia-mem. Nothing in 
 machine. To look inside:  hypatia-mem status
 To remove it:             hypatia-mem uninstall
 
-memory.duckdb is the store, spool/ holds what is not yet in a verified snapshot of it; both matter.
+memory.duckdb is the store, spool/ holds what is not yet in a verified snapshot of it, archive/ the
+files that entries name; all three matter, and so does key, by which forgotten things are known.
 index/ and briefs/ can be deleted and are made again. snapshots/ holds verified copies of the store.
 """
 
