@@ -218,6 +218,8 @@ def backfill(
         if vectors.current(store, model.model):
             return Backfilled()
         total, seq = vectors.missing(store, model.model), store.ledger_seq()
+        if not seq:  # nothing was ever stored: there may be no store at all, and none is made
+            return Backfilled()
     created = wordless = errors = done = 0
     progress(0, total)
     for chunk in _chunks(home, model):

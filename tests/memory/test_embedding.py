@@ -206,6 +206,12 @@ def test_the_worker_makes_vectors_of_what_comes_in(home, monkeypatch):
         assert vectors.current(store, Lexical().model)
 
 
+def test_no_store_is_made_for_vectors_of_nothing(home):
+    assert embedding.backfill(home, MODEL) == embedding.Backfilled()
+    assert near(home, "anything") == ([], 0)
+    assert not (home / "memory.duckdb").exists()
+
+
 def test_the_worker_makes_none_when_they_are_off(home):
     remember(home, "a thing")
     assert embedding.catch_up(home, "off", stop=lambda: False) == 0
