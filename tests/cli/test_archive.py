@@ -176,7 +176,7 @@ def test_forgetting_the_entry_takes_the_file_along(cli, home, picture):
 
 
 def test_deleting_the_entry_leaves_the_file_to_undo(cli, home, picture):
-    """It is listed no more; forgetting what still names it lets it go."""
+    """It is listed no more, and found again when the deletion is taken back."""
     cli("archive-store", str(picture))
     cli("knowledge-create", "shows", "-f", "archive://fig.png")
 
@@ -186,6 +186,12 @@ def test_deleting_the_entry_leaves_the_file_to_undo(cli, home, picture):
 
     assert cli("archive-list").out == "No archive files in shelf 'default'.\n"
     assert "not found" in cli("archive-get", "fig.png").out
+
+    operations = [
+        row["op_id"] for row in cli("log", "--json").json if row["verb"] == "delete knowledge"
+    ]
+    assert cli("undo", operations[-1]).code == 0
+    assert cli("archive-get", "fig.png").out.strip().endswith("archive/fig.png")
 
 
 def test_files_are_seen_in_their_scopes(cli, picture):
