@@ -40,7 +40,7 @@ __all__ = [
     "statement_delete",
 ]
 
-_FEW_HITS = 1_000
+_FEW_HITS = 100
 _ALL_HITS = 1_000_000
 _Name = Annotated[str, typer.Argument(help="The entry's name.", show_default=False)]
 _Data = Annotated[
@@ -157,11 +157,15 @@ def run_query(
     parsed = _at_times(parse(expression), as_of=as_of, as_known_at=as_known_at)
     scopes = context.scopes_for(scope, all_projects or (parsed.names_scopes and not scope))
     near = _Near(home)
-    hits = _Hits(home, _FEW_HITS)
+    # What the store held once may have been in other scopes than the index says now.
+    where = None if parsed.options.as_known_at else scopes
+    wanted = parsed.options.limit
+    reach = _ALL_HITS if wanted is None else max(_FEW_HITS, 2 * (wanted + parsed.options.offset))
+    hits = _Hits(home, min(reach, _ALL_HITS), where)
     # Asked before the store is opened: an index that has to be made first needs it for itself.
     compiled = compile_query(parsed, hits, near, scopes=scopes)
     if hits.cut and not compiled.monotone:
-        hits = _Hits(home, _ALL_HITS)
+        hits = _Hits(home, _ALL_HITS, where)
         compile_query(parsed, hits, near, scopes=scopes)
     with open_store(home, write=False) as store:
 
@@ -171,10 +175,9 @@ def run_query(
         while True:
             compiled = compile_query(parsed, hits, near, scopes=scopes, read=read)
             rows = store.run(compiled.sql, list(compiled.params))
-            wanted = parsed.options.limit
             if hits.all or (wanted is not None and len(rows) >= wanted):
                 return [compiled.shape(row) for row in rows]
-            hits = _Hits(home, hits.reach * 10)
+            hits = _Hits(home, hits.reach * 10, where)
 
 
 def _at_times(query: Query, *, as_of: str | None, as_known_at: str | None) -> Query:
@@ -205,9 +208,10 @@ def _moment(flag: str, text: str | None, said: datetime | None) -> datetime | No
 class _Hits:
     """Answers ``$search`` from the index, up to ``reach`` hits; ``cut`` when there may be more."""
 
-    def __init__(self, home: Path, reach: int) -> None:
+    def __init__(self, home: Path, reach: int, scopes: Sequence[str] | None) -> None:
         self.home = home
         self.reach = reach
+        self.scopes = scopes
         self.cut = False
         self._found: dict[tuple[str, str], list[tuple[str, float]]] = {}
 
@@ -218,7 +222,9 @@ class _Hits:
 
     def __call__(self, text: str, catalog: str) -> Sequence[tuple[str, float]]:
         if (text, catalog) not in self._found:
-            found = find_keys(self.home, text, catalog=catalog, limit=self.reach)
+            found = find_keys(
+                self.home, text, catalog=catalog, scopes=self.scopes, limit=self.reach
+            )
             self.cut = self.cut or len(found) >= self.reach
             self._found[text, catalog] = found
         return self._found[text, catalog]

@@ -67,12 +67,17 @@ def find(
 
 
 def find_keys(
-    home: Path, text: str, *, catalog: str | None = None, limit: int
+    home: Path,
+    text: str,
+    *,
+    catalog: str | None = None,
+    scopes: Sequence[str] | None = None,
+    limit: int,
 ) -> list[tuple[str, float]]:
     """Return (name or triple, score) of what ``find`` finds: all that a query needs of a hit."""
     from hypatia_mem.store.search import Filters
 
-    words, wanted = _unquoted(text, Filters(catalog=catalog))
+    words, wanted = _unquoted(text, Filters(catalog=catalog, scopes=scopes))
     return _asked(home, lambda index: index.keys(words, wanted, limit=limit))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -169,3 +170,40 @@ def test_an_index_of_another_format_is_built_anew(filled, home):
     assert before
     (home / "index" / "seq").write_text("3 7")
     assert filled("search", "needle", "--json").json == before
+
+
+def test_a_filter_beside_a_search_reaches_what_ranks_last(cli, home):
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.CLI_PERSON), now=NOW) as txn,
+    ):
+        for number in range(130):
+            txn.put_entry(Entry(f"loud-{number}", "needle " * 9, scopes=("app",)))
+            txn.put_entry(Entry(f"far-{number}", "needle " * 9, scopes=("other",)))
+        txn.put_entry(Entry("quiet", "one needle in " + "hay " * 99, tags=("t",), scopes=("app",)))
+    tagged = ["$contains", "tags", "t"]
+    for conditions, options, count in (
+        ([], {}, 100),
+        ([], {"limit": -1}, 131),
+        ([], {"limit": 40, "offset": 120}, 11),
+        ([tagged], {}, 1),
+        ([tagged], {"limit": 1}, 1),
+        ([["$not", tagged]], {"limit": 500}, 130),
+    ):
+        query = {"$knowledge": [["$search", "needle"], *conditions], **options}
+        rows = cli("query", json.dumps(query), "--json").json
+        assert len({row["name"] for row in rows}) == len(rows) == count
+        assert not any(row["name"].startswith("far") for row in rows)
+    query = {"$knowledge": [["$not", ["$search", "loud"]], ["$search", "needle"]], "limit": 500}
+    assert [row["name"] for row in cli("query", json.dumps(query), "--json").json] == ["quiet"]
+
+
+def test_what_was_in_this_project_once_is_found_as_it_was_known(cli, home, monkeypatch):
+    monkeypatch.setattr(context, "now", lambda: NOW)
+    cli("knowledge-create", "x", "-d", "a needle", "--scopes", "app")
+    monkeypatch.setattr(context, "now", lambda: NOW + timedelta(days=2))
+    cli("knowledge-update", "x", "--scopes", "other")
+    query = {"$knowledge": [["$search", "needle"]]}
+    assert cli("query", json.dumps(query), "--json").json == []
+    query["as_known_at"] = "2026-05-11"
+    assert [row["name"] for row in cli("query", json.dumps(query), "--json").json] == ["x"]
