@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Conflict, NotFound, Refused
@@ -254,7 +255,7 @@ class _Planner:
 
     def plan(self, root: str) -> Plan:
         """Return the plan; raises Conflict or Refused."""
-        first: dict[tuple[str, str], Event] = {}  # by table and name: the first event
+        own: dict[tuple[str, str], list[Event]] = {}  # by table and name
         after, before = self._written(), self._replaced()
         imaged = {seq for seq, _ in self.images}
         for event in self.events:
@@ -265,11 +266,12 @@ class _Planner:
             table = "statement" if event.kind == "statement" else "entry"
             name = after.get((table, event.seq)) or before.get((table, event.seq), ("", 0))[0]
             if name:
-                first.setdefault((table, name), event)
+                own.setdefault((table, name), []).append(event)
             elif event.kind not in _ROWS:
                 raise _forgotten(self.op_id)
             elif event.seq not in imaged:
                 raise _lacking(self.op_id)
+        first = {key: found[0] for key, found in own.items() if not _came_and_went(found)}
         self._refuse_changed(first)
         steps = self._steps(first, before)
         self._refuse_depended_on(first, steps)
@@ -362,12 +364,11 @@ class _Planner:
     def _remains(self, events: Sequence[Event], own: tuple[str, int]) -> Event | None:
         """Return what of these events stands in the way of taking back the first of them."""
         word: list[tuple[tuple[str, int], Event]] = []
-        last = ""
-        for event in events:
-            letter = self.families.letter(event.op_id)
-            if event.op_id == last:
-                continue  # one operation's changes of one name are one letter
-            last = event.op_id
+        for op_id, run in groupby(events, lambda event: event.op_id):
+            changes = list(run)  # one operation's changes of one name are one letter
+            if _came_and_went(changes):
+                continue
+            letter, event = self.families.letter(op_id), changes[0]
             if word and word[-1][0] == (letter[0], -letter[1]):
                 word.pop()
             else:
@@ -410,6 +411,11 @@ class _Planner:
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _came_and_went(changes: Sequence[Event]) -> bool:
+    """Tell whether an operation made a thing and took it away again: it changed nothing then."""
+    return changes[0].verb == "create" and changes[-1].verb == "delete"
 
 
 def _events(store: Store, where: str, params: Sequence[Any]) -> list[Event]:

@@ -228,6 +228,24 @@ def test_operations_on_other_names_are_taken_back_in_any_order(desk):
     assert desk.ask(lambda s: (s.entry("rule:a").content, s.entry("b").content)) == ("Two", "B")
 
 
+def test_what_came_and_went_in_one_operation_stands_in_nobodys_way(desk):
+    def come_and_go(txn):
+        txn.put_entry(Entry("c", "C"))
+        txn.put_statement(Statement("c", "is", "d"))
+        txn.delete_entry("c")
+
+    one, two = desk.do(come_and_go), desk.do(come_and_go)
+    made = desk.do(lambda txn: txn.put_entry(Entry("c", "mine")))
+    three = desk.do(lambda txn: [txn.delete_entry("c"), come_and_go(txn)])
+    for op in (two, one):  # nothing of it is left to be taken back
+        desk.undo(op)
+        assert desk.ask(lambda store: store.entry("c")) is None
+    desk.undo(three)
+    assert desk.ask(lambda store: store.entry("c").content) == "mine"
+    desk.undo(made)
+    assert desk.ask(lambda store: store.entry("c")) is None
+
+
 def test_all_of_a_bulk_or_nothing(desk):
     desk.do(prepared)
     op = desk.do(many)
