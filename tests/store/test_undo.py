@@ -521,7 +521,9 @@ def test_any_sequence_can_be_undone_to_its_start_and_redone_to_its_end(acts, jum
                 after[op] = {k: now.get(k) for k in touched[op]}
                 done.append(op)
         families = operations.Families(store)
+        last = {row["op_id"]: row["seq"] for row in store.run("SELECT op_id, seq FROM mutation")}
         standing = [op for op in done if families.latest(op)[1] > 0]
+        standing.sort(key=lambda op: last[families.latest(op)[0]])  # as they were last done
         end = things(store)
         for op in reversed(standing):  # nothing that stands is later than the last of them
             assert attempt(store, op, "undo", minute + next(jump)), op
