@@ -129,4 +129,4 @@ def by_matcher(rows, query, *, search=None, similar=None, scopes=None):
 
 
 def key(row):
-    return row["name"] if "name" in row else row["triple"] if "triple" in row else row
+    return row.get("name", row.get("triple"))

@@ -15,9 +15,7 @@ from hypatia_mem.jse.operators import OPERATORS
 from hypatia_mem.jse.parser import parse, parse_value
 
 ODD = ("$*", "$$", "$$x", "$x", "", "limit", "meta.author", "tags[0]", "2025-01-01", "é", "a'b")
-WORDS = st.sampled_from(
-    (*OPERATORS, *FIELDS["knowledge"], *FIELDS["statement"], *ODD)
-)
+WORDS = st.sampled_from((*OPERATORS, *FIELDS["knowledge"], *FIELDS["statement"], *ODD))
 SCALARS = st.one_of(WORDS, st.none(), st.booleans(), st.integers(), st.floats(), st.text())
 JSON = st.recursive(
     SCALARS,
@@ -30,13 +28,17 @@ JSON = st.recursive(
 )
 
 
+def nothing(text, catalog):
+    return []
+
+
 @settings(max_examples=400, deadline=None)
 @given(JSON)
 def test_any_json_is_a_query_or_an_expression_error(value):
     """Never another exception: agents send what they make up."""
     for candidate in (value, ["$knowledge", value], {"$statement": [value]}):
         with suppress(ExpressionError):
-            compiled = compile_query(parse_value(candidate), lambda text, catalog: [])
+            compiled = compile_query(parse_value(candidate), nothing, nothing)
             assert compiled.sql.count("?") == len(compiled.params)
 
 
@@ -60,6 +62,24 @@ POINTED = [
     pytest.param(
         {"$knowledge": [{"$content": {"a b": 1}}]}, "$knowledge[0].$content[0]", "1", id="key"
     ),
+    pytest.param(
+        ["$statement", ["$k-hop", "a", "b", 0]], "$statement[0].$k-hop[2]", "0", id="depth"
+    ),
+    pytest.param(
+        ["$statement", {"$k-hop": ["a", "b", 1], "direction": "up"}],
+        "$statement[0]",
+        '"up"',
+        id="direction",
+    ),
+    pytest.param(
+        ["$knowledge", ["$json-contains", {"tags": ["a", 7]}]],
+        "$knowledge[0].$json-contains[0]",
+        '["a", 7]',
+        id="pattern",
+    ),
+    pytest.param({"$knowledge": [], "order": ["name", "tags"]}, "", '"tags"', id="order"),
+    pytest.param({"$knowledge": [], "fields": ["name", "nam"]}, "", '"nam"', id="fields"),
+    pytest.param({"$knowledge": [], "as_of": "soon"}, "", '"soon"', id="time"),
     pytest.param(
         ["$knowledge", ["$eq", "name", "x" * 300], ["$like", "name", 7]],
         "$knowledge[1].$like[1]",
@@ -119,19 +139,27 @@ def test_a_syntax_error_points_at_its_column():
         ),
         pytest.param(["$knowledge", ["$content", {"tags": ["a"]}]], id="list of one in content"),
         pytest.param(["$knowledge", ["$has", "tags", ["$odd", "x"]]], id="a list like a call"),
+        pytest.param(["$k-hop", "a", "b", 2], id="a walk on top"),
+        pytest.param(["$knowledge", ["$k-hop", "a", "b", 2]], id="a walk of knowledge"),
+        pytest.param(["$similar", "x"], id="similar on top"),
+        pytest.param(["$knowledge", ["$similar", "x"], {"limit": 5}], id="options in the array"),
+        pytest.param({"$knowledge": [], "count": True, "limit": 5}, id="count with limit"),
+        pytest.param({"$knowledge": [], "fields": "name"}, id="one field"),
+        pytest.param(["$knowledge", ["$eq", "content.tags", "x"]], id="path into the row"),
+        pytest.param(["$knowledge", ["$json-contians", {"a": 1}]], id="misspelt containment"),
     ],
 )
 def test_the_corrected_query_it_prints_is_correct(case):
     """A suggestion that fails too would be worse than none."""
     with pytest.raises(ExpressionError) as caught:
-        compile_query(parse_value(case), lambda text, catalog: [])
+        compile_query(parse_value(case), nothing, nothing)
 
     [meant] = [
         line.removeprefix("Did you mean: ")
         for line in caught.value.hint.splitlines()
         if line.startswith("Did you mean: ")
     ]
-    compile_query(parse_value(json.loads(meant)), lambda text, catalog: [])
+    compile_query(parse_value(json.loads(meant)), nothing, nothing)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +173,19 @@ def test_the_corrected_query_it_prints_is_correct(case):
             ["$statement", ["$triple", "a", "$*", "c"]],
             {"$statement": {"$triple": ["a", "$*", "c"]}},
         ),
+        (
+            ["$statement", ["$k-hop", "a", "b", 2, "both"]],
+            {"$statement": {"$k-hop": ["a", "b", 2], "direction": "both"}},
+        ),
+        (
+            ["$statement", ["$k-hop", "a", "b", 2]],
+            ["$statement", ["$k-hop", "a", "b", 2, "forward"]],
+        ),
+        (
+            ["$knowledge", ["$json-contains", {"tags": ["a"]}]],
+            {"$knowledge": {"$json-contains": {"tags": ["a"]}}},
+        ),
+        (["$knowledge", ["$similar", "a"]], {"$knowledge": {"$similar": "a"}}),
     ],
 )
 def test_both_forms_mean_the_same(array, object_):
@@ -186,10 +227,40 @@ def test_search_is_asked_with_the_catalog_of_the_rows():
         (["$or", ["$search", "a"], ["$eq", "name", "x"]], False),
         (["$not", ["$search", "a"]], False),
         (["$and", ["$search", "a"], ["$search", "b"]], False),
+        (["$and", ["$search", "a"], ["$similar", "b"]], False),
     ],
 )
 def test_it_is_told_when_few_hits_are_enough(condition, monotone):
     """Only then may a caller begin with the best few instead of all."""
-    compiled = compile_query(parse_value(["$knowledge", condition]), lambda text, _: [("x", 1.0)])
+    hits = {"search": lambda *_: [("x", 1.0)], "similar": lambda *_: [("x", 1.0)]}
+    compiled = compile_query(parse_value(["$knowledge", condition]), **hits)
 
     assert compiled.monotone is monotone
+
+
+@pytest.mark.parametrize("options", [{"order": "name"}, {"count": True}])
+def test_few_hits_are_not_enough_for_another_order_or_a_count(options):
+    """A worse hit may be the first by name, and every hit counts."""
+    query = parse_value({"$knowledge": [["$search", "a"]], **options})
+
+    assert compile_query(query, nothing).monotone is False
+
+
+@pytest.mark.parametrize(
+    ("condition", "named"),
+    [
+        (["$contains", "scopes", "a"], True),
+        (["$not", ["$or", ["$eq", "name", "x"], ["$has", "$scopes", ["a"]]]], True),
+        (["$content", {"scopes": "a"}], True),
+        (["$json-contains", {"scopes": ["a"]}], True),
+        (["$eq", "scopes[0]", "a"], True),
+        (["$eq", "data.scopes", "a"], False),
+        (["$eq", "name", "scopes"], False),
+        (["$and"], False),
+    ],
+)
+def test_it_is_told_whether_an_expression_names_scopes(condition, named):
+    """Then nothing is added to it; a part of the row that is only shown names none."""
+    query = parse_value({"$knowledge": [condition], "fields": ["scopes"]})
+
+    assert query.names_scopes is named

@@ -49,6 +49,7 @@ WHEN = (
     "2025-01-01T00:00:00Z",
     "2025-01-02T01:00:00+01:00",
     "2024-12-31T23:00",
+    "2025-01-01T22:00:00Z",
     "2026-02-01",
     "2025-02-30",
     "x",
@@ -81,6 +82,12 @@ DATA = (
     '{"": 1, "a b": {"x/y": "~"}, "0": 3, "$x": 1}', "[1, [2, [3]]]", '["red", {"a": 1}]', "5", '"red"', "null", "true",
     '{"a": {"c": {"d": [["deep"]]}}}', " {}\n", "{'a': 1}", "{", '{"a": []}', '{"a": {}}', '{"a": "reddish"}',
 )  # fmt: skip
+# What some of the data holds, and what it only nearly holds.
+LIKELY = (1, 18, "18", True, "red", "x", 2**53, 2**53 + 1, 2**64, "2025-01-01", "2025-01-01T22:00:00Z", 0)  # fmt: skip
+WHOLE = (
+    *(json.loads(text) for text in DATA[:6]),
+    {"": 1, "a b": {"x/y": "~"}, "0": 3, "$x": 1}, {"a": {"c": {"d": [["deep"]]}}}, [1, [2, [3]]], ["red", {"a": 1}],
+)  # fmt: skip
 PATHS = (
     "a",
     "b",
@@ -103,7 +110,7 @@ PATHS = (
 # --- the memory -----------------------------------------------------------------------------------
 
 
-def make_states(rng, size=40):
+def make_states(rng, size=60):
     """Return the rows at each of TIMES, each state grown out of the one before."""
     given = {"entries": [], "statements": []}
     states = []
@@ -147,6 +154,9 @@ def add(rng, given, size):
             }
             or None,
         } | validity(rng)
+        if row["predicate"] == "summary":
+            # No entry stands there: an entry that sums up another goes when the other changes.
+            row["subject"] = rng.choice(("sum-1", "sum-2"))
         if triple(row) not in known:
             known.add(triple(row))
             given["statements"].append(row)
@@ -200,19 +210,23 @@ def write_states(home, states):
         before = state
 
 
+def birth(row):
+    return row.get("created_at"), row.get("turn")
+
+
 def change(home, before, after, now):
     was = {row["name"]: row for row in before["entries"]}
     becomes = {row["name"]: row for row in after["entries"]}
     with open_store(home, write=True) as store, store.transaction(PERSON, now=now) as txn:
-        for name in was.keys() - becomes.keys():
-            txn.delete_entry(name)
-        kept = {triple(row) for row in after["statements"]}
+        for name, row in was.items():
+            if birth(becomes.get(name, {})) != birth(row):  # gone, or another of the same name
+                txn.delete_entry(name)
         for row in before["statements"]:
-            if triple(row) not in kept and store.statement(*triple(row)) is not None:
+            if row not in after["statements"] and store.statement(*triple(row)) is not None:
                 txn.delete_statement(*triple(row))
         for name, row in becomes.items():
             made = entry(row)
-            if name not in was:
+            if birth(was.get(name, {})) != birth(row):
                 txn.put_entry(made)
             elif row != was[name]:
                 fields = ("content", "format", "tags", "scopes", "synonyms", "figures", "trust")
@@ -246,10 +260,8 @@ def make_expression(rng):
     if catalog == "knowledge" and rng.random() < 0.15:
         top, operands = "$not-summaried", [rng.choice(TAGS), *operands]
     options = make_options(rng, catalog, json.dumps(operands))
-    if options or rng.random() < 0.3:
-        found = {top: operands, **options}
-    else:
-        found = [top, *operands]
+    as_object = options or rng.random() < 0.3
+    found = {top: operands, **options} if as_object else [top, *operands]
     return damaged(rng, found) if rng.random() < 0.1 else found
 
 
@@ -299,26 +311,14 @@ def sortable(rng, catalog, operands):
 
 
 def any_field(rng, catalog):
-    own = (
-        ("name", "tags[0]")
-        if catalog == "knowledge"
-        else ("triple", "subject", "predicate", "tail", "synonyms.head")
-    )
-    return rng.choice(
-        (
-            *own,
-            "data",
-            "format",
-            "tags",
-            "scopes",
-            "synonyms",
-            "figures",
-            "created_at",
-            "tr_start",
-            "tr_end",
-            *PATHS,
-        )
-    )
+    own = {
+        "knowledge": ("name", "name", "tags[0]"),
+        "statement": ("triple", "subject", "predicate", "tail", "synonyms.head"),
+    }
+    lists = ("tags", "scopes", "synonyms", "figures")
+    times = ("created_at", "tr_start", "tr_end")
+    kind = rng.choice((own[catalog], lists, times, ("data", "format"), PATHS, ("a", "b.d"), ("a",)))
+    return rng.choice(kind)
 
 
 def condition(rng, catalog, depth):
@@ -347,6 +347,8 @@ def value(rng, field):
         return rng.choice((None, True, 5, "x", ["a"], {"a": 1}))
     if field in ("created_at", "tr_start", "tr_end"):
         return rng.choice(WHEN[:-2])
+    if field in PATHS and rng.random() < 0.5:
+        return rng.choice(LIKELY)
     if field in PATHS:
         return rng.choice((*NUMBERS, *TEXTS, *WHEN, True, False, None))
     return escaped(rng.choice((*words_of(field), *TEXTS)))
@@ -415,7 +417,18 @@ def json_contains(rng, catalog):
             )
         else:
             found[field] = "json" if field == "format" else pattern(rng, 3)
+    if rng.random() < 0.4:
+        found["data"] = part_of(rng, rng.choice(WHOLE))
     return ["$json-contains", ["$quote", found]]
+
+
+def part_of(rng, value):
+    """Return what is in a JSON value, or very nearly."""
+    if isinstance(value, dict):
+        return {key: part_of(rng, item) for key, item in value.items() if rng.random() < 0.7}
+    if isinstance(value, list):
+        return [part_of(rng, item) for item in reversed(value) if rng.random() < 0.7]
+    return rng.choice(LIKELY) if rng.random() < 0.1 else value
 
 
 def pattern(rng, depth):
