@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from pathlib import Path
 
 import duckdb
 import networkx
@@ -13,10 +12,21 @@ import pytest
 from hypatia_mem.jse.matcher import Rows
 from hypatia_mem.jse.parser import parse_value
 from hypatia_mem.store import migrations
-from hypatia_mem.store.connection import Store
 from tests.conformance.worlds import by_matcher, by_sql, statement_row
 
 SECONDS = 30  # far more than it takes, far less than to walk every path
+
+
+class InMemory:
+    """As much of a store as a query needs; a file would take longer to fill than to walk."""
+
+    def __init__(self, connection):
+        self.execute = connection.execute
+
+    def run(self, sql, params):
+        cursor = self.execute(sql, params)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def graph(pairs):
@@ -34,7 +44,7 @@ def graph(pairs):
         """,
         [triples, [a for a, _ in pairs], [b for _, b in pairs]],
     )
-    return Store(Path(), connection)
+    return InMemory(connection)
 
 
 def oracle(pairs, start, depth, direction):
