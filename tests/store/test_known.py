@@ -341,7 +341,7 @@ def seen(store, when):
     )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(OPERATIONS)
 def test_under_any_clock_a_time_shows_one_state_that_was(operations):
     model, minute = Model(), 0

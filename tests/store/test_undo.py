@@ -30,10 +30,10 @@ LATER = {
 
 
 class Desk:
-    """A store with one-line operations, each named by a letter and a minute later."""
+    """An open store with one-line operations, each a minute later than the one before."""
 
-    def __init__(self, home):
-        self.home = home
+    def __init__(self, store):
+        self.store = store
         self.minutes = 0
         self.ops = []
 
@@ -41,10 +41,7 @@ class Desk:
         """Do one operation; returns its id."""
         self.minutes += 1
         now = START + timedelta(minutes=self.minutes)
-        with (
-            open_store(self.home, write=True) as store,
-            store.transaction(author, now=now) as txn,
-        ):
+        with self.store.transaction(author, now=now) as txn:
             what(txn)
             op = txn.op_id
         self.ops.append(op)
@@ -57,12 +54,10 @@ class Desk:
         return self.do(lambda txn: txn.redo(op))
 
     def picture(self):
-        with open_store(self.home, write=False) as store:
-            return picture(store)
+        return picture(self.store)
 
     def ask(self, question):
-        with open_store(self.home, write=False) as store:
-            return question(store)
+        return question(self.store)
 
 
 def picture(store):
@@ -78,7 +73,8 @@ def picture(store):
 
 @pytest.fixture
 def desk(home):
-    return Desk(home)
+    with open_store(home, write=True) as store:
+        yield Desk(store)
 
 
 def rule(text, name="rule:a", scope="app", **more):
@@ -489,7 +485,7 @@ def attempt(store, op, verb, minute):
     return True
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ACT, max_size=12), st.lists(st.integers(-5, 5), min_size=30, max_size=30))
 def test_any_sequence_can_be_undone_to_its_start_and_redone_to_its_end(acts, jumps):
     done, minute, jump = [], 0, iter(jumps * 10)
