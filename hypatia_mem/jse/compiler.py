@@ -51,6 +51,8 @@ from hypatia_mem.jse.sql import (
     column_sql,
     json_order,
     own_synonyms,
+    pairs_of,
+    pairs_sql,
 )
 from hypatia_mem.jse.walking import DEEP, edge_sql, reached, walk_sql
 
@@ -321,8 +323,8 @@ def _ranking_tables(context: _Context) -> list[int]:
     tables = []
     for number, (_, hits, _) in enumerate(context.rankings):
         found = scaled(hits) if len(kinds) > 1 else hits
-        sql = f"hits{number} AS (SELECT unnest(?::VARCHAR[]) AS key, unnest(?::DOUBLE[]) AS score)"
-        tables.append(_Table(sql, [[key for key, _ in found], [score for _, score in found]]))
+        sql = f"hits{number} AS (SELECT {pairs_sql('score', 'DOUBLE')})"
+        tables.append(_Table(sql, pairs_of(found)))
     context.tables[:0] = tables
     return [number for number, (_, _, counts) in enumerate(context.rankings) if counts]
 
@@ -410,8 +412,8 @@ def _k_hop(node: KHop, context: _Context) -> Fragment:
             _rows(context.read, tables, edges),
             _rows(context.read, tables, f"SELECT name, entry FROM named{number}"),  # noqa: S608
         )
-        sql = f"reached{number} AS (SELECT unnest(?::VARCHAR[]) AS key, unnest(?::BIGINT[]) AS hop)"
-        tables = [_Table(sql, [list(found), list(found.values())])]
+        sql = f"reached{number} AS (SELECT {pairs_sql('hop', 'BIGINT')})"
+        tables = [_Table(sql, pairs_of(found.items()))]
     else:
         tables.append(_Table(f"edge{number} AS MATERIALIZED (\n  {edges})", []))
         walk, last = walk_sql(number)

@@ -6,6 +6,8 @@ the text is parsed once however often the part is looked at.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -25,6 +27,8 @@ __all__ = [
     "json_like",
     "json_order",
     "own_synonyms",
+    "pairs_of",
+    "pairs_sql",
 ]
 
 Fragment: TypeAlias = tuple[str, list[Any]]
@@ -92,6 +96,21 @@ def as_text(field: Field, sql: str) -> str:
     return _TIME_TEXT.format(sql) if field.kind == "time" else sql
 
 
+def pairs_sql(name: str, kind: str) -> str:
+    """Return the columns ``key`` and ``name`` of pairs that come as ``pairs_of`` makes them."""
+    columns = (("key", "VARCHAR"), (name, kind))
+    return ", ".join(f"""unnest(from_json(?, '["{k}"]')) AS {n}""" for n, k in columns)
+
+
+def pairs_of(pairs: Iterable[tuple[str, float]]) -> list[Any]:
+    """Return pairs as two parameters: JSON, for DuckDB 1.5 takes 0.2 ms for each of a list."""
+    found = list(pairs)
+    return [
+        json.dumps([key for key, _ in found], ensure_ascii=False),
+        json.dumps([value for _, value in found]),
+    ]
+
+
 # --- JSON data ------------------------------------------------------------------------------------
 
 
@@ -150,13 +169,14 @@ def _numeric(item: str, sign: str, value: float) -> Fragment:
 
 
 _IS_MOMENT = (
+    # {0,1} instead of a question mark, which stands for a parameter and nothing else here.
     "regexp_full_match(t, '[12][0-9]{3}-[0-9]{2}-[0-9]{2}([T ]([01][0-9]|2[0-3]):[0-5][0-9]"
-    "(:[0-5][0-9]([.][0-9]{1,6})?)?(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])?)?')"
+    "(:[0-5][0-9]([.][0-9]{1,6}){0,1}){0,1}(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9]){0,1}){0,1}')"
 )
 # The engine reads no offset in a plain time, so it is taken off by hand.
 _MOMENT = (
     "TRY_CAST(substr(t, 1, 10) || ' ' || CASE WHEN len(t) > 10 THEN"
-    " regexp_extract(t, '[T ]([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,6})?)?)', 1)"
+    " regexp_extract(t, '[T ]([0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6}){0,1}){0,1})', 1)"
     " ELSE '00:00' END AS TIMESTAMP)"
     " - to_minutes(CASE WHEN regexp_matches(t, '[T ].*[+-][0-9]{2}:[0-9]{2}$')"
     " THEN CAST(t[-6] || '1' AS INTEGER) * (CAST(t[-5:-4] AS INTEGER) * 60"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 
@@ -37,12 +38,13 @@ def graph(pairs):
     connection.execute(
         """
         INSERT INTO statement BY NAME
-        SELECT unnest($1) AS triple, unnest($2) AS subject, 'to' AS predicate,
-          unnest($3) AS "object", '' AS content, ['app'] AS scopes, 'asserted' AS trust,
+        SELECT unnest(from_json($1, '["VARCHAR"]')) AS triple,
+          unnest(from_json($2, '["VARCHAR"]')) AS subject, 'to' AS predicate,
+          unnest(from_json($3, '["VARCHAR"]')) AS "object", '' AS content, ['app'] AS scopes, 'asserted' AS trust,
           TIMESTAMP '2026-01-01' AS recorded_at, '' AS session_id, '' AS channel,
           TIMESTAMP '2026-01-01' AS created_at, 1 AS seq
         """,
-        [triples, [a for a, _ in pairs], [b for _, b in pairs]],
+        [json.dumps(names) for names in (triples, [a for a, _ in pairs], [b for _, b in pairs])],
     )
     return InMemory(connection)
 
