@@ -94,12 +94,13 @@ def query(
     ],
     as_of: Annotated[
         str | None,
-        typer.Option("--as-of", help="Only what was true at this time, as in 2025-01-31."),
+        typer.Option("--as-of", help="Only what was true at this (local) time, as in 2025-01-31."),
     ] = None,
     as_known_at: Annotated[
         str | None,
         typer.Option(
-            "--as-known-at", help="As the memory held it at this time; $search asks today's index."
+            "--as-known-at",
+            help="As the memory held it at this (local) time; $search asks today's index.",
         ),
     ] = None,
     scope: Scopes = None,
@@ -190,16 +191,9 @@ def _at_times(query: Query, *, as_of: str | None, as_known_at: str | None) -> Qu
 
 
 def _moment(flag: str, text: str | None, said: datetime | None) -> datetime | None:
-    from hypatia_mem.jse.fields import read_moment
-
-    if text is None:
-        return said
-    moment = read_moment(text)
+    moment = values.parse_time(text, flag) if text is not None else None
     if moment is None:
-        raise UsageError(
-            f"{flag} {text[:40]!a} is no time",
-            hint="Write it as 2025-01-31 or 2025-01-31T09:30:00Z.",
-        )
+        return said
     if said not in (None, moment):
         raise UsageError(f"{flag} contradicts the same option in the expression")
     return moment

@@ -260,8 +260,8 @@ def test_a_query_travels_in_time(cli, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--as-of", "yesterday"), "--as-of 'yesterday' is no time"),
-        (("--as-known-at", "2025-02-30"), "is no time"),
+        (("--as-of", "yesterday"), "--as-of: 'yesterday' is no date"),
+        (("--as-known-at", "2025-02-30"), "is no date"),
         (("--as-of", "2025-01-02"), "contradicts the same option"),
         (("--scope", "x", "--all-projects"), "contradict each other"),
     ],
