@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -22,11 +21,10 @@ from hypatia_mem.cli import context
 from hypatia_mem.cli.options import AsJson
 from hypatia_mem.cli.output import say, warn
 from hypatia_mem.errors import UsageError
+from hypatia_mem.memory import typed
 
 __all__ = ["repl"]
 
-HISTORY = "repl_history"
-_KEPT_LINES = 1000
 _PROMPT = "hypatia> "
 _READER_GONE = 141
 _MORE = "     ... "
@@ -69,8 +67,6 @@ def repl(as_json: AsJson = False) -> None:
             raise typer.Exit(code)
         if not at_terminal and code and not first_failure:
             first_failure = code
-    if history:
-        history.save()
     if first_failure:
         raise typer.Exit(first_failure)
 
@@ -241,7 +237,7 @@ class _History:
     """What was typed, offered again by the arrow keys where the platform has ``readline``."""
 
     def __init__(self, home: Path) -> None:
-        self._file = home / HISTORY
+        self._home = home
         self._lines: list[str] = []
         self._readline: Any = None
         with contextlib.suppress(ImportError):
@@ -249,34 +245,28 @@ class _History:
 
             self._readline = readline
             readline.set_auto_history(False)
-            readline.clear_history()
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            self._lines = self._file.read_text("utf-8").splitlines()[-_KEPT_LINES:]
-        for line in self._lines:
-            self._offer(line)
+        self._read()
 
     def add(self, line: str) -> None:
         """Keep a line without its secrets; the same one twice in a row counts once."""
         from hypatia_mem.capture.redact import redact_text
 
+        if self._lines != typed.read_lines(self._home):  # a forgetting went through it
+            self._read()
         kept = redact_text(" ".join(line.split("\n")))
         if self._lines and self._lines[-1] == kept:
             return
         self._lines.append(kept)
         self._offer(kept)
-        self.save()
+        typed.write_lines(self._home, self._lines)
 
-    def save(self) -> None:
-        """Write the last lines for the next time; without a home there is nowhere to."""
-        if not self._file.parent.is_dir():
-            return
-        temporary = self._file.with_name(f".{HISTORY}.{os.getpid()}")
-        text = "".join(f"{line}\n" for line in self._lines[-_KEPT_LINES:])
-        with contextlib.suppress(OSError):
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as out:
-                out.write(text)
-            temporary.replace(self._file)
+    def _read(self) -> None:
+        """Take what the file holds in the place of what was known."""
+        if self._readline is not None:
+            self._readline.clear_history()
+        self._lines = typed.read_lines(self._home)
+        for line in self._lines:
+            self._offer(line)
 
     def _offer(self, line: str) -> None:
         if self._readline is not None:

@@ -16,6 +16,7 @@ _FILES = (
     "worker.start",
     "store.lock",
     "key",
+    "forgotten",
     "config.toml",
     "hook.conf",
     "repl_history",

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.capture import immediate
 from hypatia_mem.errors import IndexUnavailable, NotFound, StoreBusy, UsageError
+from hypatia_mem.memory import typed
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Entry, Outcome, Statement
 
 if TYPE_CHECKING:
@@ -232,13 +233,17 @@ def forget(
         return plan
     with changing(home, author, now) as (store, txn):
         leave_index(home, store, plan.chosen)
-        txn.set_meta("snapshot_wanted", str(txn.seq + 1))
         return forget_in(txn, plan)
 
 
 def forget_in(txn: Transaction, plan: ForgetPlan) -> ForgetPlan:
     """Carry out a plan inside a transaction that is already open (the worker's)."""
     removed = relationships = 0
+    if plan.chosen:
+        txn.set_meta("snapshot_wanted", str(txn.seq + 1))  # one that does not hold it
+    chosen = [one for one in plan.matches if one.name in plan.chosen]
+    said = {text for one in chosen for text in (one.name, one.content)}
+    typed.forget_lines(txn.store.home, said, plan.query)
     for name in plan.chosen:
         outcome = txn.delete_entry(name, reason="forget", tombstone=True)
         if outcome.verb == "deleted":
@@ -294,8 +299,6 @@ def create_statement(
     ``validity`` holds the ends of its time (``valid_from``, ``valid_to``) that are said; None is
     an end that is not known, and an end that is not said stays as it was.
     """
-    from dataclasses import replace
-
     from hypatia_mem.capture.redact import redact_text
 
     ends: dict[str, Any] = dict(validity or {})
@@ -322,17 +325,21 @@ def delete_statement(
 def forgettable(store: Store, scope: str, ids: Sequence[str] = ()) -> list[Entry]:
     """Return what a forget request may mean: the scope's live memories and the global ones.
 
-    Memories that are not true now are among them. By name (``ids``) it may be any live entry
-    there, a kept file's, say, or one that was deleted and has only its history left; never by
-    words.
+    Memories that are not true now are among them. By name (``ids``) it may be any entry there, a
+    kept file's, say, one that is withheld, whose words are not given then, or one that was deleted
+    and has only its history left; never by words.
     """
     from hypatia_mem.store import history
+    from hypatia_mem.store.entries import is_withheld
 
     within = [scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]
     found = store.rules(within, any_time=True)
     have = {entry.name for entry in found}
-    named = store.live_entries(name for name in ids if name not in have)
-    there = {entry.name for entry in store.entries(ids)}
+    named = [
+        replace(entry, content="") if is_withheld(entry) else entry
+        for entry in store.entries(name for name in ids if name not in have)
+    ]
+    there = have | {entry.name for entry in named}
     gone = [history.last_entry(store, name) for name in ids if name not in there]
     named += [entry for entry in gone if entry is not None]
     return found + [entry for entry in named if set(entry.scopes) & set(within)]
@@ -371,8 +378,6 @@ def _name_for(txn: Transaction, name: str, words: str, scopes: tuple[str, ...]) 
 
 
 def _redacted(entry: Entry) -> Entry:
-    from dataclasses import replace
-
     from hypatia_mem.capture.redact import redact_text
 
     return replace(entry, name=redact_text(entry.name), content=redact_text(entry.content))

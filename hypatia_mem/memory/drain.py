@@ -410,7 +410,7 @@ class Drain:
             return set()
         channel = Channel.HOOK_PROMPT if typed else Channel.TRANSCRIPT
         author = Author(channel, session_id=message.session_id, turn=turn)
-        with txn.acting(author):
+        with txn.acting(author, said_at=message.at):
             if request.verb == "remember":
                 scopes = (GLOBAL_SCOPE,) if request.is_global else (scope,)
                 curate.remember_in(

@@ -50,6 +50,7 @@ def import_shelf(
     or holds tombstones under another key, StoreTooNew.
     """
     from hypatia_mem.memory import curate
+    from hypatia_mem.store import transfer
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.search import SearchIndex
 
@@ -68,7 +69,9 @@ def import_shelf(
         counts, refused = _take_in(store, manifest, place, author, now)
         for name in manifest.archived:
             _take_file(home, manifest.folder / archive.FOLDER / name, name)
-        with store.transaction(author, now=now) as txn:
+        op_id = store.meta(_OPERATION) or None
+        with store.transaction(author, now=now, op_id=op_id) as txn:
+            transfer.Incoming(txn).finish()
             txn.set_meta(_PLACE, "")
     curate.refresh(home)
     return Imported(counts, len(manifest.archived), refused)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from hypatia_mem.model import Author, Entry, Message, Project, Session, Statement
-from hypatia_mem.store import ledger, migrations, rows
+from hypatia_mem.store import buried, ledger, migrations, rows
 from hypatia_mem.store.lease import lease
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def open_store(
 
 
 class _Behind(Exception):
-    """The store lacks steps of the schema, and a reader cannot add them."""
+    """The store lacks steps of the schema, or forgettings, and a reader cannot add them."""
 
 
 @contextmanager
@@ -133,7 +133,12 @@ def _opened(home: Path, *, write: bool, deadline: float, create: bool) -> Iterat
                 raise StoreError(f"there is no store in {home}", hint="Type a prompt first.")
         try:
             with _connected(home, write=write, exists=exists, until=until) as connection:
-                yield Store(home, connection, held)
+                store = Store(home, connection, held)
+                if write:
+                    buried.follow(store)
+                elif exists and buried.is_behind(store):
+                    raise _Behind
+                yield store
         except duckdb.Error as error:
             raise store_error(error, home) from error
 

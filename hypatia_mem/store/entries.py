@@ -83,9 +83,10 @@ class EntryWrites(Tombstones, Versions):
     def delete_entry(self, name: str, reason: str = "", *, tombstone: bool = False) -> Outcome:
         """Delete an entry and the statements at whose ends it stands; their last states are kept.
 
-        ``tombstone`` keeps nothing of it but a keyed digest of the value, so that it is not taken
-        in again: no version, nor one of another entry that says the same. So it is with what was
-        deleted before and has only its history left.
+        ``tombstone`` keeps nothing of it but keyed digests of what it says and ever said, so that
+        it is not taken in again: no version, nor one of another entry that says the same. So it is
+        with what was deleted before and has only its history left, and with what was merged into
+        it.
         ``details["statements"]`` counts the statements. Raises NotFound.
         """
         name = rows.clean(name)
@@ -95,7 +96,9 @@ class EntryWrites(Tombstones, Versions):
         if entry is None:
             raise NotFound(f"knowledge {name!r}")
         if tombstone:
+            self._forget_merged(entry, reason)
             self._bury(entry, reason)
+            self._bury_statements([name], entry.scopes, reason)
         summaries.drop_above(self, name, purge=tombstone)
         gone = self.store.triples_of([name])
         self._retire(
@@ -112,8 +115,43 @@ class EntryWrites(Tombstones, Versions):
         self.store.execute("DELETE FROM statement WHERE subject = $1 OR object = $1", [name])
         self.store.execute("DELETE FROM entry WHERE name = ?", [name])
         if tombstone:
-            self._purge(entry)
+            self._forget_states(entry, reason)
         return Outcome("deleted", name, details={"statements": len(gone)})
+
+    def _forget_states(self, entry: Entry, reason: str) -> None:
+        """Bury what an entry said before too, where it was seen last, and remove its history."""
+        states = {(entry.content, entry.kind): entry}
+        for row in self.store.run(
+            "SELECT DISTINCT content, kind FROM version WHERE name = ?", [rows.clean(entry.name)]
+        ):
+            said = replace(entry, content=row["content"], kind=row["kind"])
+            if states.setdefault((said.content, said.kind), said) is said:
+                self._bury(said, reason)
+        for said in states.values():
+            self._purge(said)
+
+    def _forget_merged(self, entry: Entry, reason: str) -> None:
+        """Forget the names that were merged into this one: they have only their history left."""
+        words = [word for word in entry.synonyms if word != entry.name]
+        found = self.store.execute(
+            """
+            SELECT DISTINCT one.name FROM version AS one
+            JOIN mutation AS ended ON ended.seq = one.replaced_seq
+            WHERE ended.reason = 'merge' AND one.name IN (SELECT unnest(?::VARCHAR[]))
+              AND one.name NOT IN (SELECT name FROM entry)
+            """,
+            [words],
+        ).fetchall()
+        for (name,) in found:
+            self.delete_entry(str(name), reason, tombstone=True)
+        self.store.execute(
+            """
+            DELETE FROM statement_version USING mutation
+            WHERE mutation.seq = replaced_seq AND mutation.reason = 'merge'
+              AND list_has_any([subject, object], ?::VARCHAR[])
+            """,
+            [words],
+        )
 
     def put_statement(self, statement: Statement) -> Outcome:
         """Store a triple; one that exists is left as it is. Raises UsageError for an empty part.
@@ -131,7 +169,9 @@ class EntryWrites(Tombstones, Versions):
         ).fetchone()
         if found:
             return Outcome("unchanged", row["triple"])
-        digests = self._statement_digests(row["subject"], row["object"], row["content"])
+        digests = self._statement_digests(
+            row["subject"], row["predicate"], row["object"], row["content"]
+        )
         refusal = self._refusal(digests, row["scopes"], row["triple"], "statement")
         if refusal is not None:
             return refusal

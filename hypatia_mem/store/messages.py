@@ -42,22 +42,46 @@ class MessageWrites(EntryWrites):
             fresh.append((message, turn))
         if not fresh:
             return turns
+        gone = self._forgotten_turns(fresh, scope)
+        said = [(message, number) for message, number in fresh if number not in gone]
         entries = [
             rows.entry_row(rows.message_entry(message, number, scope), self.author, self.now)
-            for message, number in fresh
+            for message, number in said
         ]
         again = self._next_versions([row["name"] for row in entries])
         for row in entries:
             row["version"] = again.get(row["name"], 1)
             row["seq"] = self._note("create", row["name"], "message", after=row["content_digest"])
         self._bulk("entry", entries)
-        self._bulk("message", [_message_row(message, number) for message, number in fresh])
+        lines = [_message_row(message, number) for message, number in fresh]
+        for line in lines:  # that it was said stays known, so that its line is not read again
+            if line["turn"] in gone:
+                line.update(parts="[]", text_digest="")
+        self._bulk("message", lines)
         self.store.execute(
             "UPDATE session SET turns = ?, updated_at = greatest(updated_at, ?) WHERE id = ?",
             [turn, max(message.at for message, _ in fresh), session_id],
         )
-        self._belong(session_id, scope, [number for _, number in fresh])
+        self._belong(session_id, scope, [number for _, number in said])
         return turns
+
+    def _forgotten_turns(self, fresh: Sequence[tuple[Message, int]], scope: str) -> set[int]:
+        """Return the turns that are read again though they were forgotten.
+
+        A turn is known by its role, its time and its words together: who says the same once more
+        says something new.
+        """
+        if not self._any_buried() or not self.store.run(
+            "SELECT 1 FROM mutation WHERE verb = 'forget message' LIMIT 1"
+        ):
+            return set()
+        gone: set[int] = set()
+        for message, number in fresh:
+            entry = rows.message_entry(message, number, scope)
+            if self._buried(self._value_digests(entry), entry.scopes):
+                self._note("refuse", entry.name, "message", reason="forgotten before", index=False)
+                gone.add(number)
+        return gone
 
     def amend_message(self, session_id: str, turn: int, **changes: Any) -> Outcome:
         """Do what ``amend_messages`` does, for one. Raises NotFound."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from hypatia_mem.model import GLOBAL_SCOPE, PERSON_CHANNELS, Entry, Outcome
 from hypatia_mem.store import rows
@@ -13,7 +14,6 @@ from hypatia_mem.store.writing import Writing
 __all__ = ["Tombstones", "canonical"]
 
 _MEMORY_KINDS = frozenset({"rule", "taboo", "memory"})
-_OWN_NAMES = frozenset({"message", "session"})  # names that hold no words of a person
 # What no reader sees and what does not break a line: zero width, fillers, variation selectors.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
@@ -49,7 +49,7 @@ class Tombstones(Writing):
         What was forgotten everywhere is refused everywhere, and what was forgotten in one project
         is refused there and as something global, for that would be seen there again.
         """
-        if entry.kind in _OWN_NAMES:
+        if entry.kind == "message":
             return None
         return self._refusal(self._value_digests(entry), entry.scopes, entry.name, entry.kind)
 
@@ -58,7 +58,9 @@ class Tombstones(Writing):
     ) -> Outcome | None:
         if not self._buried(digests, scopes):
             return None
-        if self.author.channel in PERSON_CHANNELS:
+        if self.author.channel in PERSON_CHANNELS and not self._buried(
+            digests, scopes, after=self.said_at
+        ):
             lifted = self.store.run(
                 f"DELETE FROM tombstone WHERE {_COVERED} RETURNING *",  # noqa: S608 - our clause
                 _covering(digests, scopes),
@@ -71,26 +73,45 @@ class Tombstones(Writing):
         return Outcome("refused", target, reason="this was forgotten before")
 
     def _bury(self, entry: Entry, reason: str) -> None:
-        for scope in entry.scopes or ("",):
-            for value in self._value_digests(entry):
-                self.store.execute(
-                    "INSERT INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    [
-                        value,
-                        self._key.id,
-                        scope,
-                        reason,
-                        str(self.author.channel),
-                        self.now,
-                        self.op_id,
-                    ],
-                )
+        self._bury_digests(self._value_digests(entry), entry.scopes, reason)
 
-    def _buried(self, digests: Sequence[str], scopes: Sequence[str]) -> bool:
-        """Tell whether one of these values was forgotten where these scopes would show it."""
+    def _bury_digests(self, digests: Sequence[str], scopes: Sequence[str], reason: str) -> None:
+        """Keep digests away from these scopes; one that is kept away already stays as it is."""
+        self.store.execute(
+            """
+            INSERT INTO tombstone
+            SELECT new.digest, $3, new.scope, $4, $5, $6, $7
+            FROM (
+                SELECT * FROM (SELECT unnest($1::VARCHAR[]) AS digest)
+                CROSS JOIN (SELECT unnest($2::VARCHAR[]) AS scope)
+            ) AS new
+            WHERE NOT EXISTS (
+                SELECT 1 FROM tombstone AS there
+                WHERE there.digest = new.digest AND there.scope = new.scope
+            )
+            """,
+            [
+                list(dict.fromkeys(digests)),
+                list(scopes) or [GLOBAL_SCOPE],
+                self._key.id,
+                reason,
+                str(self.author.channel),
+                self.now,
+                self.op_id,
+            ],
+        )
+
+    def _buried(
+        self, digests: Sequence[str], scopes: Sequence[str], *, after: datetime | None = None
+    ) -> bool:
+        """Tell whether one of these values was forgotten where these scopes would show it.
+
+        ``after``: only if that was later.
+        """
         hit = self.store.execute(
-            f"SELECT 1 FROM tombstone WHERE {_COVERED} LIMIT 1",  # noqa: S608 - our own clause
-            _covering(digests, scopes),
+            f"SELECT 1 FROM tombstone WHERE {_COVERED}"  # noqa: S608 - our own clause
+            ' AND ($4::TIMESTAMP IS NULL OR "at" > $4) LIMIT 1',
+            [*_covering(digests, scopes), after],
         ).fetchone()
         return hit is not None
 
@@ -104,16 +125,44 @@ class Tombstones(Writing):
             values.add("name:" + canonical(rows.clean(name)))
         return self._tomb_digests(values)
 
-    def _statement_digests(self, subject: str, object_: str, content: str) -> list[str]:
-        """Return the digests of what a statement speaks of, and of what it says."""
+    def _statement_digests(
+        self, subject: str, predicate: str, object_: str, content: str
+    ) -> list[str]:
+        """Return the digests of what a statement speaks of, of what it says, and of itself."""
         ends = {"name:" + canonical(end) for end in (subject, object_)}
-        return self._tomb_digests({canonical(content), *ends})
+        itself = _triple_value(subject, predicate, object_)
+        return self._tomb_digests({canonical(content), itself, *ends})
+
+    def _bury_statements(self, names: Sequence[str], scopes: Sequence[str], reason: str) -> None:
+        """Keep the statements away at one of whose ends such a name stands or stood.
+
+        But for those that only tie the program's own things together.
+        """
+        found = self.store.execute(
+            """
+            SELECT subject, predicate, object FROM (
+                SELECT subject, predicate, object FROM statement
+                UNION SELECT subject, predicate, object FROM statement_version
+            )
+            WHERE list_has_any([subject, object], $1::VARCHAR[])
+              AND predicate NOT IN ('belongTo', 'derivedFrom', 'summary', 'is_a')
+            """,
+            [list(names)],
+        ).fetchall()
+        self._bury_digests(
+            self._tomb_digests(_triple_value(*map(str, row)) for row in found), scopes, reason
+        )
 
     def _tomb_digests(self, values: Iterable[str]) -> list[str]:
         return [self._key.digest("tombstone", value) for value in values if value]
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _triple_value(subject: str, predicate: str, object_: str) -> str:
+    parts = (canonical(rows.clean(part)) for part in (subject, predicate, object_))
+    return "triple:" + "\x1f".join(parts)
 
 
 def _covering(digests: Sequence[str], scopes: Sequence[str]) -> list[object]:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused
 from hypatia_mem.model import Session, Trust
-from hypatia_mem.store import rows
+from hypatia_mem.store import rows, summaries
 from hypatia_mem.store.entries import MAX_NAME
-from hypatia_mem.store.tombstones import canonical
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,7 +59,6 @@ _NEEDED = {
 }
 _NAMES = {"entry": ("name",), "statement": ("subject", "predicate", "object")}
 _INTEGERS = {"INTEGER": 2**31, "BIGINT": 2**63, "HUGEINT": 2**63}
-_OWN_KINDS = frozenset({"message", "session"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +161,36 @@ class Incoming:
             self.txn._bulk(table, [self._whole(table, row) for row in fresh])
             return len(fresh)
         if table == "message":
-            self.txn._bulk(table, found)
+            self.txn._bulk(table, self._without_forgotten(found))
         else:
             for row in found:
                 self._put_one(table, row)
         return len(found)
+
+    def _without_forgotten(self, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Take the words out of messages whose entries were refused, or had gone before."""
+        names = [f"msg-{row['session_id']}-{row['turn']}" for row in found]
+        there = {one.name for one in self.txn.store.entries(names)}
+        empty = {"parts": "[]", "text_digest": ""}
+        return [
+            row if name in there else {**row, **empty}
+            for name, row in zip(names, found, strict=True)
+        ]
+
+    def finish(self) -> list[str]:
+        """Take out what stands on messages that were refused; return the summaries among it."""
+        found = self.txn.store.execute(
+            """
+            SELECT concat('msg-', session_id, '-', turn) AS name FROM message
+            WHERE name NOT IN (SELECT name FROM entry)
+            """
+        ).fetchall()
+        gone = [str(name) for (name,) in found]
+        dropped = [one for name in gone for one in summaries.drop_above(self.txn, name, purge=True)]
+        for name in gone:
+            for one in self.txn.store.statements_of(name):
+                self.txn.delete_statement(one.subject, one.predicate, one.object)
+        return dropped
 
     def _put_one(self, table: str, row: dict[str, Any]) -> None:
         if table == "session":
@@ -197,14 +220,12 @@ class Incoming:
     def _is_refused(self, table: str, row: dict[str, Any]) -> bool:
         """Ask the tombstones as the gateway does for a row of its own."""
         if table == "entry":
-            if row["kind"] in _OWN_KINDS:
-                return False
             entry = rows.entry_of({**row, "version": 1})
             digests = self.txn._value_digests(entry)
             target, kind = row["name"], row["kind"]
         else:
-            ends = {"name:" + canonical(row[end]) for end in ("subject", "object")}
-            digests = self.txn._tomb_digests({canonical(row["content"]), *ends})
+            names = ("subject", "predicate", "object", "content")
+            digests = self.txn._statement_digests(*(row[name] for name in names))
             target, kind = _triple(row), "statement"
         if self._buried.isdisjoint(digests):
             return False

@@ -99,7 +99,7 @@ class Undoing(MessageWrites):
         """Look up what is there now and what comes, of one table's steps."""
         earlier, key = VERSIONS[table]
         mine = [step for step in steps if step.table == table]
-        words = "'statement' AS kind, subject, object"
+        words = "'statement' AS kind, subject, predicate, object"
         if table == "entry":
             words = "kind, trust, suppressed, session_id, turn"
         now = self.store.run(
@@ -121,7 +121,7 @@ class Undoing(MessageWrites):
 
     def _refuse_forgotten(self, moves: Sequence[_Move]) -> None:
         """Refuse to bring back by this door what a tombstone keeps away, whoever asks."""
-        if not self.store.execute("SELECT 1 FROM tombstone LIMIT 1").fetchone():
+        if not self._any_buried():
             return
         for move in moves:
             if move.new is not None and self._is_buried(move.step, move.new):
@@ -135,7 +135,8 @@ class Undoing(MessageWrites):
         if step.table == "entry":
             digests = self._entry_digests(step.name, row["content"], row["kind"])
         else:
-            digests = self._statement_digests(row["subject"], row["object"], row["content"])
+            said = (row["subject"], row["predicate"], row["object"], row["content"])
+            digests = self._statement_digests(*said)
         return self._buried(digests, row["scopes"])
 
     def _move(self, table: str, moves: Sequence[_Move]) -> None:

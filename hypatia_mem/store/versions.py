@@ -82,14 +82,14 @@ class Versions(Writing):
 
         Of others every earlier state goes that could not be stored again now.
         """
-        name, value = rows.clean(entry.name), canonical(entry.content)
+        name, value = rows.clean(entry.name), canonical(rows.clean(entry.content))
         self.store.execute("DELETE FROM version WHERE name = ?", [name])
         self.store.execute(
             "DELETE FROM statement_version WHERE subject = $1 OR object = $1", [name]
         )
         self._images = [row for row in self._images if row["key"] != name]
         self.store.execute("DELETE FROM image WHERE kind = 'message' AND key = ?", [name])
-        for table in ("version", "statement_version"):
+        for table in ("version", "statement_version") if value else ():
             same = [
                 row["id"]
                 for row in self.store.run(

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from hypatia_mem.errors import StoreError
 from hypatia_mem.model import Author, Channel
-from hypatia_mem.store import ledger, rows
+from hypatia_mem.store import buried, ledger, rows
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -82,6 +83,7 @@ TABLES: dict[str, dict[str, object]] = {
     "project": _PROJECT_TYPES,
     "root": _ROOT_TYPES,
 }
+_BURYING = frozenset({"forget", "bury", "lift", "rename"})  # what changes what is forgotten
 _KINDS = frozenset(
     {"knowledge", "message", "session", "rule", "taboo", "memory", "summary", "work-unit"}
 )
@@ -114,6 +116,7 @@ class Writing:
         self.store = store
         self.author = author
         self.now = now
+        self.said_at = now
         self.op_id = op_id or new_op_id(now)
         self._key = ledger.load_key(store.home)
         last = store.execute("SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1").fetchone()
@@ -128,20 +131,22 @@ class Writing:
         return self._seq
 
     @contextmanager
-    def acting(self, author: Author) -> Iterator[None]:
+    def acting(self, author: Author, *, said_at: datetime | None = None) -> Iterator[None]:
         """Do the block's writes in another author's name, in the same transaction.
 
         What comes through another door, or from a turn, is an operation of its own: what a prompt
-        asked for can be undone apart from the turns that were stored with it.
+        asked for can be undone apart from the turns that were stored with it. ``said_at`` is when
+        it was said, if that was before now: it cannot lift what was forgotten after it.
         """
-        before, op_id = self.author, self.op_id
+        before, op_id, said = self.author, self.op_id, self.said_at
+        self.said_at = said_at or said
         if (author.channel, author.turn) != (before.channel, before.turn):
             self.op_id = new_op_id(self.now)
         self.author = author
         try:
             yield
         finally:
-            self.author, self.op_id = before, op_id
+            self.author, self.op_id, self.said_at = before, op_id, said
 
     def finish(self) -> None:
         """Write what has been collected for the ledger; the store calls this before it commits."""
@@ -150,9 +155,27 @@ class Writing:
         self._bulk("image", self._images)
         if self._mutations:
             self.set_meta("ledger_seq", str(self._seq))
+            verbs = {row["verb"].partition(" ")[0] for row in self._mutations}
+            if verbs & _BURYING or (self._any_buried() and not buried.is_kept(self.store.home)):
+                self._keep_buried()
         self._mutations.clear()
         self._touched.clear()
         self._images.clear()
+
+    def _any_buried(self) -> bool:
+        return self.store.execute("SELECT 1 FROM tombstone LIMIT 1").fetchone() is not None
+
+    def _keep_buried(self) -> None:
+        """Write down beside the store what is forgotten, before the commit that says so."""
+        try:
+            buried.keep(self.store, self._hash)
+        except OSError as error:
+            raise StoreError(
+                f"what was forgotten could not be written to {self.store.home / buried.FILE}"
+                f" ({error.strerror}); nothing was changed",
+                hint="Free some space or check the folder's permissions, then try again.",
+            ) from error
+        self.set_meta(buried.NOTE, self._hash)
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a value among the store's own notes."""
@@ -174,25 +197,17 @@ class Writing:
 
         Returns the row's sequence number, which the state that it speaks of carries.
         """
-        self._seq += 1
         target = rows.clean(target)
         plain = _is_own_name(target, kind)
         known = kind in _KINDS or kind in ("statement", "project", "root", "operation")
-        row: dict[str, Any] = {
-            "seq": self._seq,
-            "at": self.now,
-            "op_id": self.op_id,
-            "actor": self.author.actor,
-            "channel": str(self.author.channel),
-            "verb": f"{verb} {kind if known else 'entry'}",
-            "target": target if plain else "#" + self._key.digest("target", target)[:24],
-            "before_digest": before and self._key.digest("content", before)[:32],
-            "after_digest": after and self._key.digest("content", after)[:32],
-            "reason": reason,
-            "prev_hash": self._hash,
-        }
-        row["hash"] = self._hash = ledger.chain_hash(self._hash, row)
-        self._mutations.append(row)
+        self._append(
+            op_id=self.op_id,
+            verb=f"{verb} {kind if known else 'entry'}",
+            target=target if plain else "#" + self._key.digest("target", target)[:24],
+            before_digest=before and self._key.digest("content", before)[:32],
+            after_digest=after and self._key.digest("content", after)[:32],
+            reason=reason,
+        )
         if index:
             catalog = "statement" if kind == "statement" else "knowledge"
             name = target
@@ -200,6 +215,20 @@ class Writing:
                 catalog, name = "gone", self._key.document_id(catalog, target)
             self._touched.append({"seq": self._seq, "name": name, "kind": catalog})
         return self._seq
+
+    def _append(self, **said: str) -> None:
+        """Add a row to the ledger's chain."""
+        self._seq += 1
+        row: dict[str, Any] = {
+            "seq": self._seq,
+            "at": self.now,
+            "actor": self.author.actor,
+            "channel": str(self.author.channel),
+            **said,
+            "prev_hash": self._hash,
+        }
+        row["hash"] = self._hash = ledger.chain_hash(self._hash, row)
+        self._mutations.append(row)
 
     def _keep_image(
         self,
