@@ -304,7 +304,8 @@ def report(groups: Iterable[list[Corpus]], scratch: Path) -> list[dict[str, Any]
                 key: round(sum(n * one[key] for n, one in each) / asked, 1) for key in each[0][1]
             }
             print(f"{name:26} " + " ".join(f"{value:6.1f}" for value in found.values()), flush=True)
-            rows.append({"data": group[0].name, "ranking": name, **found})
+            about = {"data": group[0].name, "documents": size, "questions": asked}
+            rows.append({**about, "ranking": name, **found})
     return rows
 
 
