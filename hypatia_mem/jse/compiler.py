@@ -376,15 +376,17 @@ def _triple(node: Triple, context: _Context) -> Fragment:
     ):
         if wanted is None:
             continue
-        sql = f"e.{part} = ? OR (e.synonyms IS NOT NULL AND list_contains({own_synonyms(part)}, ?))"
-        if part != "predicate":
-            sql += f" OR e.{part} IN (SELECT name FROM {_names(wanted, node.within, context)})"  # noqa: S608
-        parts.append((f"({sql})", [wanted, wanted]))
+        own = f"(e.synonyms IS NOT NULL AND list_contains({own_synonyms(part)}, ?))"
+        if part == "predicate":
+            parts.append((f"(e.{part} = ? OR {own})", [wanted, wanted]))
+        else:  # an equality beside IN would cost more than it could save
+            names = f"(SELECT name FROM {_names(wanted, node.within, context)})"  # noqa: S608
+            parts.append((f"(e.{part} IN {names} OR {own})", [wanted]))
     return all_of(parts)
 
 
 def _names(wanted: str, within: tuple[Condition, ...], context: _Context) -> str:
-    """Put the table of a name's other names in front; return what it is called."""
+    """Put the table of a name and its other names in front; return what it is called."""
     source, at = context.source("knowledge")
     parts, params = _readable(context, within)
     table = f"names{context.next()}"
@@ -392,12 +394,11 @@ def _names(wanted: str, within: tuple[Condition, ...], context: _Context) -> str
         ["len(e.synonyms) > 0", "(e.name = ? OR list_contains(e.synonyms, ?))", *parts]
     )
     sql = (
-        f"SELECT DISTINCT unnest(list_prepend(e.name, e.synonyms)) AS name FROM {source} AS e"  # noqa: S608 - constants only
-        f" WHERE {where}"
+        "SELECT ?::VARCHAR AS name UNION SELECT unnest(list_prepend(e.name, e.synonyms))"  # noqa: S608 - constants only
+        f" FROM {source} AS e WHERE {where}"
     )
-    context.tables.append(
-        _Table(f"{table} AS MATERIALIZED ({sql})", [*at, wanted, wanted, *params])
-    )
+    values = [wanted, *at, wanted, wanted, *params]
+    context.tables.append(_Table(f"{table} AS MATERIALIZED ({sql})", values))
     return table
 
 

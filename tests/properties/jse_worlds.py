@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from datetime import datetime
+from functools import cache
 
 from hypatia_mem.jse.operators import OPERATORS, OPTIONS
+from hypatia_mem.jse.rows import triple_text
 from hypatia_mem.store.connection import open_store
 from tests.conformance.worlds import PERSON, entry, fill, published, statement
 
@@ -508,22 +510,19 @@ def damaged(rng, value):
 def make_index(states, weight):
     """Return a stand-in for an index: what holds the word, with scores that are often equal."""
 
+    @cache
     def ask(text, catalog):
-        found = []
-        for row in (
-            row
-            for state in states
-            for row in state["entries" if catalog == "knowledge" else "statements"]
-        ):
-            name = (
-                row["name"]
-                if catalog == "knowledge"
-                else published(
-                    {"entries": [], "statements": [{**row, "trust": "asserted"}]}
-                ).statements[0]["triple"]
-            )
-            if text in name + row.get("content", ""):
-                found.append((name, weight * (1 + len(name) % 3)))
-        return sorted([*found, ("gone", weight)], key=lambda hit: -hit[1])
+        found = [("gone", weight)]
+        for state in states:
+            if catalog == "knowledge":
+                named = [(row["name"], row) for row in state["entries"]]
+            else:
+                named = [(triple_text(triple(row)), row) for row in state["statements"]]
+            found += [
+                (name, weight * (1 + len(name) % 3))
+                for name, row in named
+                if text in name + row["content"]
+            ]
+        return sorted(found, key=lambda hit: -hit[1])
 
     return ask
