@@ -180,6 +180,9 @@ def check_arity(call: Call) -> None:
         only = call.operands[0]
         if call.operator == "$ne" and read_call(only.value, only.where) is not None:
             fix = replaced(call.where, ["$not", only.value])
+    if call.operator == "$k-hop" and len(call.operands) == 2:
+        start, depth = (operand.value for operand in call.operands)
+        fix = replaced(call.where, ["$k-hop", start, "$*", depth])
     if call.operator == "$not" and call.operands:
         values = [operand.value for operand in call.operands]
         if all(isinstance(v, list | dict) for v in values):

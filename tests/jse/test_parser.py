@@ -141,6 +141,7 @@ def test_a_syntax_error_points_at_its_column():
         pytest.param(["$knowledge", ["$has", "tags", ["$odd", "x"]]], id="a list like a call"),
         pytest.param(["$k-hop", "a", "b", 2], id="a walk on top"),
         pytest.param(["$knowledge", ["$k-hop", "a", "b", 2]], id="a walk of knowledge"),
+        pytest.param(["$statement", ["$k-hop", "a", 3]], id="a walk without a predicate"),
         pytest.param(["$similar", "x"], id="similar on top"),
         pytest.param(["$knowledge", ["$similar", "x"], {"limit": 5}], id="options in the array"),
         pytest.param({"$knowledge": [], "count": True, "limit": 5}, id="count with limit"),
