@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from hypatia_mem.model import Author, Channel, Message
 from hypatia_mem.store.connection import open_store
-from hypatia_mem.store.tombstones import canonical
 from hypatia_mem.store.rows import clean, triple_key
-from hypatia_mem.store.search import MAX_TERM, terms
+from hypatia_mem.store.terms import MAX_TERM, terms
+from hypatia_mem.store.tombstones import canonical
 
 NOW = datetime(2026, 11, 30)
 ANY = st.text(st.characters(codec=None), max_size=60)

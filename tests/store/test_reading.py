@@ -512,12 +512,16 @@ def test_ctrl_c_stops_the_query(told):
     """The engine would go on to its end: the thread that waits tells it to stop."""
     import signal
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        run(told, LONG, timeout=60)
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(told, LONG, timeout=60)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
     assert time.monotonic() - begun < 10
     with open_store(told, write=True):
