@@ -37,7 +37,7 @@ from hypatia_mem.memory import (
 )
 from hypatia_mem.memory.lexical import Lexical
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
-from hypatia_mem.store import buried, snapshot
+from hypatia_mem.store import buried, snapshot, summaries, vectors
 from hypatia_mem.store.connection import FILE, open_store
 from hypatia_mem.store.search import SearchIndex
 
@@ -46,24 +46,25 @@ RULE = f"never deploy the {WORD} service on a friday"
 FIRST = f"the {WORD} broker listens on port 4711"
 SECOND = f"the {WORD} broker moved to port 4712"
 ALIAS = f"{WORD}-mq"
+NAMED = f"rule:{WORD}-deploys"
 BEGAN = datetime.now(UTC).replace(tzinfo=None, microsecond=0) - timedelta(hours=5)
 PERSON = Author(Channel.CLI_PERSON, "person")
 AGENT = Author(Channel.CLI_AGENT, "agent")
 HOOK = Author(Channel.HOOK)
+SECRET = f"The {WORD} password {WORD} is kept in the {WORD} vault. "
 TALK = [
     Message(
         "s-1",
         f"line-{n}",
         "assistant" if n % 2 else "user",
-        (f"My {WORD} password is in the vault, I keep it there. " if n == 2 else "")
-        + f"Report {n}: the parser fails on tabs in module_{n}.py after {n} runs. "
-        + "It was seen before and nobody knew why. " * 5,
+        SECRET * 6 if n == 2 else f"Report {n}: module_{n}.py fails after {n} runs. " * 6,
         BEGAN - timedelta(days=1) + timedelta(seconds=n),
+        parts=({"type": "text", "text": f"the {WORD} again"},) if n == 2 else (),
     )
     for n in range(8)
 ]
 TOLD = "msg-s-1-3"
-NAMES = ("rule:deploys", "broker", TOLD)
+NAMES = (NAMED, "broker", TOLD)
 
 
 class World:
@@ -126,8 +127,8 @@ def _live(world: World) -> None:
         txn.put_entry(Entry("broker", FIRST, scopes=("app",), tags=("infra",)))
         txn.put_entry(Entry(ALIAS, f"{WORD} in short", scopes=("app",)))
         txn.put_entry(Entry("gateway", "all requests enter here", scopes=("app",)))
-        txn.put_entry(Entry("rule:deploys", RULE, kind="rule", scopes=("app",)))
-        txn.put_statement(Statement("rule:deploys", "is_a", "rule", scopes=("app",)))
+        txn.put_entry(Entry(NAMED, RULE, kind="rule", scopes=("app",)))
+        txn.put_statement(Statement(NAMED, "is_a", "rule", scopes=("app",)))
     with world.change(name="link") as txn:
         txn.put_statement(
             Statement("gateway", "asks", "broker", f"over {WORD} tls", scopes=("app",))
@@ -146,13 +147,26 @@ def _live(world: World) -> None:
         txn.update_entry("unrelated", tags=("verse",))
     world.ops["undone"] = _last_op(world)
     history.undo(world.home, world.ops["undone"], author=PERSON, now=world.at())
+    curate.delete_entry(world.home, TOLD, author=PERSON, now=world.at())
+    world.ops["deleted"] = _last_op(world)
+    history.undo(world.home, world.ops["deleted"], author=PERSON, now=world.at())
     kept = world.folder / "notes.txt"
     kept.write_text(f"{WORD} notes")
     archive.store_file(world.home, kept, scopes=("app",), author=PERSON, now=world.at())
     config = Settings(
-        cascade_max_tokens=150, cascade_keep_last=0, summary_words=60, cascade_batch=2
+        cascade_max_tokens=150, cascade_keep_last=0, summary_words=120, cascade_batch=90
     )
     cascade.run(world.home, config, now=world.at())
+    with world.change(AGENT) as txn:  # as an agent's own summary of summaries comes in
+        top = Entry(
+            "all-in-all",
+            f"It was about the {WORD} vault.",
+            tags=("summary", "summary 2"),
+            kind="summary",
+            scopes=("app",),
+        )
+        items = summaries.pending(txn.store, 2, ("app",))
+        assert summaries.put(txn, top, items, {}, 2).verb == "created"
     embedding.backfill(world.home, Lexical(64))
     typed.write_lines(world.home, [f'remember "{RULE}"', f"search {SECOND}", "rules"])
 
@@ -160,6 +174,20 @@ def _live(world: World) -> None:
 def _last_op(world: World) -> str:
     with open_store(world.home, write=False) as store:
         return str(store.ledger(limit=1)[0]["op_id"])
+
+
+def _every_part_has_it(world: World) -> None:
+    """Without that nothing would be shown here."""
+    said = _said(world)
+    for table in ("entry", "statement", "version", "statement_version", "image", "touched"):
+        assert any(text.startswith(f"{table}: ") for text in said), f"not in {table}"
+    for level in (1, 2):
+        assert any('"kind": "summary"' in text and f"summary {level}" in text for text in said)
+    with open_store(world.home, write=False) as store:
+        assert vectors.missing(store, Lexical(64).model) == 0
+    curate.refresh(world.home)
+    assert len(SearchIndex(world.home).search(WORD, scopes=None)) > 5
+    assert archive.file_names(world.home) == ["notes.txt"]
 
 
 def _forget(world: World) -> None:
@@ -180,7 +208,7 @@ def made(tmp_path_factory) -> World:
     paths.ensure_home(str(home))
     world = World(home, folder)
     _live(world)
-    assert len(_said(world)) > 8, "the parts did not take the word in, so nothing is shown here"
+    _every_part_has_it(world)
     exporting.export_shelf(home, world.export)
     world.snapshot = snapshot.make_snapshot(home).path
     with world.change(name="after snapshot") as txn:
@@ -277,7 +305,7 @@ def test_no_command_prints_it(made, command):
     asked = [line for line in shown if "poem" not in line and line.count(WORD) > 0]
     echoed = {WORD, ALIAS} & set(said) or any(WORD in part for part in said)
     assert not asked or echoed, out
-    for text in (RULE, FIRST, SECOND, "password is in the vault", f"{WORD} tls"):
+    for text in (RULE, FIRST, SECOND, SECRET, f"{WORD} tls"):
         assert text not in out.replace(f'"{SECOND}"', "") or text in said, out
 
 
@@ -313,7 +341,7 @@ def test_its_forgetting_is_final(own, name):
         history.undo(own.home, own.ops[f"forget {name}"], author=PERSON, now=own.at())
 
 
-@pytest.mark.parametrize("words", [["broker@1"], ["broker@2"], [f"{ALIAS}@1"], ["rule:deploys@1"]])
+@pytest.mark.parametrize("words", [["broker@1"], ["broker@2"], [f"{ALIAS}@1"], [f"{NAMED}@1"]])
 def test_no_version_can_be_put_back(own, words):
     with pytest.raises(NotFound):
         history.revert(own.home, words, author=PERSON, now=own.at())
@@ -322,7 +350,7 @@ def test_no_version_can_be_put_back(own, words):
 @pytest.mark.parametrize(
     "entry",
     [
-        Entry("rule:deploys", "anything", kind="rule", scopes=("app",)),
+        Entry(NAMED, "anything", kind="rule", scopes=("app",)),
         Entry("elsewhere", RULE, scopes=("app",)),
         Entry("broker", FIRST, scopes=("app",)),
         Entry("broker-two", SECOND.upper(), scopes=("app",)),
@@ -407,6 +435,18 @@ def test_an_older_copy_of_the_store_brings_nothing_back(own, how):
     assert buried.read(own.home) is not None
 
 
+def test_a_name_that_had_another_project_in_the_older_copy_is_forgotten_there_too(own):
+    with own.change() as txn:
+        txn.put_entry(Entry("courier", "letters go by bike", scopes=("old",)))
+    copy = snapshot.make_snapshot(own.home).path
+    with own.change() as txn:
+        txn.rename_scope("old", "new")
+    curate.forget(own.home, "", scope="new", ids=["courier"], author=PERSON, now=own.at())
+    shutil.copy(copy, own.home / FILE)
+    with open_store(own.home, write=False) as store:
+        assert store.entry("courier") is None
+
+
 def test_with_nothing_left_of_the_store_the_turns_come_again_without_it(own):
     """The spool is read from its beginning into a new store: but for what was forgotten."""
     (own.home / FILE).unlink()
@@ -417,7 +457,7 @@ def test_with_nothing_left_of_the_store_the_turns_come_again_without_it(own):
         assert txn.put_messages("s-1", TALK, "app") == list(range(1, len(TALK) + 1))
         said_then = Author(Channel.HOOK_PROMPT, session_id="s-1", turn=1)
         with txn.acting(said_then, said_at=TALK[0].at):  # a prompt from before the forgetting
-            rule = Entry("rule:deploys", RULE, kind="rule", scopes=("app",))
+            rule = Entry(NAMED, RULE, kind="rule", scopes=("app",))
             assert txn.put_entry(rule).verb == "refused"
     with open_store(own.home, write=False) as store:
         assert store.entry(TOLD) is None
@@ -427,10 +467,10 @@ def test_with_nothing_left_of_the_store_the_turns_come_again_without_it(own):
 
 def test_a_person_can_say_it_again_and_then_it_stays(own):
     with own.change(PERSON) as txn:
-        rule = Entry("rule:deploys", RULE, kind="rule", scopes=("app",))
+        rule = Entry(NAMED, RULE, kind="rule", scopes=("app",))
         assert txn.put_entry(rule).verb == "created"
     with open_store(own.home, write=True) as store:
-        assert store.entry("rule:deploys").content == RULE
+        assert store.entry(NAMED).content == RULE
         assert store.entry("broker") is None
     with own.change(AGENT) as txn:
         assert txn.put_entry(Entry("broker", FIRST, scopes=("app",))).verb == "refused"
