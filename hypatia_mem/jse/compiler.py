@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
-from hypatia_mem.jse import rows
 from hypatia_mem.jse.clauses import all_of, any_of, clause
 from hypatia_mem.jse.fields import FIELDS
 from hypatia_mem.jse.nodes import (
@@ -45,6 +44,8 @@ from hypatia_mem.jse.nodes import (
     Triple,
 )
 from hypatia_mem.jse.pointing import fail
+from hypatia_mem.jse.records import project
+from hypatia_mem.jse.rows import shape_row
 from hypatia_mem.jse.sql import (
     TRIPLE,
     Fragment,
@@ -107,7 +108,7 @@ class Compiled:
         """Return a row of the SELECT as it is published, or the parts that were asked for."""
         if self.count:
             return {"count": row["count"]}
-        return rows.shown_row(self.catalog, rows.shape_row(self.catalog, row), self.fields)
+        return project(self.catalog, shape_row(self.catalog, row), self.fields)
 
 
 @dataclass(slots=True)

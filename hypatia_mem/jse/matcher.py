@@ -42,8 +42,7 @@ from hypatia_mem.jse.nodes import (
     Triple,
 )
 from hypatia_mem.jse.pointing import fail
-from hypatia_mem.jse.records import Record, number
-from hypatia_mem.jse.rows import shown_row
+from hypatia_mem.jse.records import Record, number, project
 from hypatia_mem.jse.truths import Truth, every, holds, opposite, some, value_of
 from hypatia_mem.jse.walking import ends, reached
 
@@ -248,7 +247,7 @@ def _published(query: Query, record: Record, score: _Number, hop: _Number) -> di
         row["score"] = None if found is None else round(found, 6)
     if hop is not None:
         row["hop"] = hop(record)
-    return shown_row(query.catalog, row, query.options.fields)
+    return project(query.catalog, row, query.options.fields)
 
 
 # --- conditions -----------------------------------------------------------------------------------

@@ -85,8 +85,13 @@ class Record:
         return self.row["content"].get(field.column)
 
 
-def project(catalog: str, row: Mapping[str, Any], fields: tuple[Shown, ...]) -> dict[str, Any]:
-    """Return only the asked parts of a published row, each under the name it was asked by."""
+def project(catalog: str, row: dict[str, Any], fields: tuple[Shown, ...]) -> dict[str, Any]:
+    """Return the asked parts of a published row, each under the name it was asked by.
+
+    Without fields it is the whole row.
+    """
+    if not fields:
+        return row
     record = Record(catalog, row)
     return {
         shown.name: row[shown.special] if shown.field is None else record.value(shown.field)

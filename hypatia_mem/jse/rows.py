@@ -9,13 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hypatia_mem.jse.nodes import Shown
-from hypatia_mem.jse.records import project
-
 __all__ = [
     "knowledge_row",
     "shape_row",
-    "shown_row",
     "statement_row",
     "time_text",
     "triple_text",
@@ -34,11 +30,6 @@ def shape_row(catalog: str, row: Mapping[str, Any]) -> dict[str, Any]:
     if "hop" in row:
         shaped["hop"] = row["hop"]
     return shaped
-
-
-def shown_row(catalog: str, row: dict[str, Any], fields: tuple[Shown, ...]) -> dict[str, Any]:
-    """Return the parts of a published row that the option ``fields`` asks for; none: all of it."""
-    return project(catalog, row, fields) if fields else row
 
 
 def knowledge_row(row: Mapping[str, Any]) -> dict[str, Any]:
