@@ -78,6 +78,18 @@ _SELECT = {
 _LIVE = {"knowledge": "live_entry", "statement": "live_statement"}
 _KNOWN = {"knowledge": "known_entry(?)", "statement": "known_statement(?)"}
 _KEY = {"knowledge": "e.name", "statement": TRIPLE}
+# A table, its key, and what leaves of it the rows that the live view has.
+_STORED = {
+    "knowledge": ("entry", "name", "name NOT IN (SELECT name FROM withheld_entry)"),
+    "statement": (
+        "statement",
+        "triple",
+        "trust NOT IN ('candidate', 'rejected') AND expired_at IS NULL"
+        " AND subject NOT IN (SELECT name FROM withheld_entry)"
+        " AND object NOT IN (SELECT name FROM withheld_entry)",
+    ),
+}
+_FEW = 500  # keys; the engine looks up so many one by one sooner than it reads every row
 _NEWEST = {
     "knowledge": "e.created_at DESC, e.turn DESC NULLS LAST, e.name",
     "statement": "e.created_at DESC, e.subject, e.predicate, e.object",
@@ -129,9 +141,11 @@ class _Context:
     tables: list[_Table] = field(default_factory=list)
     rankings: list[tuple[str, list[tuple[str, float]], bool]] = field(default_factory=list)
     walks: list[int] = field(default_factory=list)
+    among: list[list[str]] = field(default_factory=list)  # keys that hold every row, each of these
     number: int = 0
     negated: bool = False
     optional: bool = False
+    aside: bool = False  # what is compiled is about other rows than those of the answer
     monotone: bool = True
 
     @property
@@ -146,6 +160,11 @@ class _Context:
         """Return the table of all rows that may be read, today or as they were known."""
         known = self.query.options.as_known_at
         return (_LIVE[catalog], []) if known is None else (_KNOWN[catalog], [known])
+
+    def narrow(self, keys: Iterable[str]) -> None:
+        """Note that only rows of these keys can be in the answer, where that is so."""
+        if not (self.negated or self.optional or self.aside):
+            self.among.append(list(keys))
 
 
 def compile_query(
@@ -189,10 +208,12 @@ def _readable(context: _Context, within: tuple[Condition, ...] = ()) -> tuple[li
     if at is not None:
         parts.append(_VALID)
         params += [at, at]
+    before, context.aside = context.aside, True
     for condition in within:
         sql, more = _condition(condition, context)
         parts.append(sql)
         params += more
+    context.aside = before
     return parts, params
 
 
@@ -213,7 +234,7 @@ def _pending(context: _Context, tag: str) -> Fragment:
 def _assemble(query: Query, context: _Context, where: str, params: list[Any]) -> Compiled:
     key = _KEY[query.catalog]
     ranks = _ranking_tables(context)
-    source, at = context.source(query.catalog)
+    source, at = _kept(context) or context.source(query.catalog)
     joins = "".join(
         f"\nLEFT JOIN {name} ON {name}.key = {key}"
         for name in (*(f"hits{n}" for n in ranks), *(f"reached{n}" for n in context.walks))
@@ -243,6 +264,23 @@ def _assemble(query: Query, context: _Context, where: str, params: list[Any]) ->
         count=options.count,
         fields=options.fields,
     )
+
+
+def _kept(context: _Context) -> Fragment | None:
+    """Put the rows of a few keys in front, if none but those can be in the answer.
+
+    The engine finds rows by their keys when it is asked for nothing else; beside any other
+    condition, and in a view, it reads what it notes of every group of rows instead, which of a
+    store just opened is a read of the file.
+    """
+    keys = min(context.among, key=len, default=None)
+    if keys is None or len(keys) > _FEW or context.query.options.as_known_at is not None:
+        return None
+    table, key, live = _STORED[context.catalog]
+    marks = ", ".join("?" * len(keys)) or "NULL"
+    rows = f"kept AS MATERIALIZED (SELECT * FROM {table} WHERE {key} IN ({marks}))"  # noqa: S608 - constants only
+    context.tables.append(_Table(rows, list(keys)))
+    return f"(SELECT * FROM kept WHERE {live})", []  # noqa: S608 - constants only
 
 
 def _columns(query: Query, ranks: list[int], walks: list[int]) -> str:
@@ -310,6 +348,7 @@ def _ranked(node: Search | Similar, context: _Context) -> Fragment:
     hits: dict[str, float] = {}
     for key, score in answer(node.text, context.catalog):
         hits.setdefault(key, float(score))
+    context.narrow(hits)
     number = len(context.rankings)
     context.rankings.append((name, list(hits.items()), not context.negated))
     if context.negated or context.optional or number:
@@ -354,6 +393,8 @@ def _condition(node: Condition, context: _Context) -> Fragment:
             context.negated = before
             return f"(NOT {sql})", params
         case Compare() | Contains() | Has() | Like() | JsonContains():
+            if isinstance(node, Compare) and (name := _named(node)) is not None:
+                context.narrow([name])
             return clause(node, context.catalog)
         case Triple():
             return _triple(node, context)
@@ -363,6 +404,12 @@ def _condition(node: Condition, context: _Context) -> Fragment:
             return _ranked(node, context)
         case _:
             assert_never(node)
+
+
+def _named(node: Compare) -> str | None:
+    """Return the name that a comparison asks for, if it is one with a name."""
+    named = node.operator == "$eq" and node.field.column == "name" and not node.field.rest
+    return node.value if named and isinstance(node.value, str) else None
 
 
 # --- names and walks ------------------------------------------------------------------------------
