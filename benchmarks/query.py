@@ -18,6 +18,7 @@ fails; what is aimed at is printed beside it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import itertools
 import json
@@ -244,6 +245,7 @@ def questions(size: int) -> dict[str, str]:
         "tag and scope, rare": _first(100, ["$contains", "tags", "topic-7"], scope),
         "not summaried": {"$not-summaried": ["message", scope], "limit": 100},
         "3 hops": {"$statement": [["$k-hop", f"thing-{thing}", "uses", 3]], "limit": 100},
+        "$search": _first(20, ["$search", " ".join(sample(1)[0])]),
         "$search and scope": _first(20, ["$search", " ".join(sample(1)[0])], scope),
     }  # fmt: skip
     return {name: json.dumps(value) for name, value in found.items()}
@@ -264,18 +266,19 @@ def sample(runs: int) -> list[list[str]]:
     return found
 
 
-def times(acts: Sequence[Callable[[], object]]) -> list[float]:
-    """Return the wall time of each act in milliseconds, after one to warm up."""
+def times(acts: Sequence[Callable[[], object]]) -> list[tuple[float, float]]:
+    """Return wall and CPU time (of all threads) of each act in milliseconds, after a first one."""
     acts[0]()
     found = []
     for act in acts:
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         act()
-        found.append((time.perf_counter() - started) * 1000)
+        wall, cpu = time.perf_counter() - started, time.process_time() - used
+        found.append((wall * 1000, cpu * 1000))
     return found
 
 
-def warm(home: Path, size: int, runs: int) -> Iterator[tuple[str, list[float]]]:
+def warm(home: Path, size: int, runs: int) -> Iterator[tuple[str, list[tuple[float, float]]]]:
     """Ask each question ``runs`` times in this process."""
 
     def opened() -> None:
@@ -299,7 +302,7 @@ def warm(home: Path, size: int, runs: int) -> Iterator[tuple[str, list[float]]]:
     )
 
 
-def cold(home: Path, size: int, runs: int, project: Path) -> list[Case]:
+def cold(home: Path, size: int, runs: int) -> list[Case]:
     """Run whole processes, one of each in turn."""
     environ = {
         "HYPATIA_MEM_HOME": str(home),
@@ -315,33 +318,37 @@ def cold(home: Path, size: int, runs: int, project: Path) -> list[Case]:
         Case("query, name", [*program, "query", asked["name"]]),
         Case("query, tag and scope, common", [*program, "query", asked["tag and scope, common"]]),
     ]
-    key = paths.find_root(str(project)).key
-    (home / paths.BRIEFS / f"{key}.scope").write_text(PROJECT)
-    before = Path.cwd()
-    os.chdir(project)
-    try:
+    for case in cases:
+        case.environ = environ
+        case.run()
+        case.cpu.clear()
+        case.wall.clear()
+    for _ in range(runs):
         for case in cases:
-            case.environ = environ
             case.run()
-            case.cpu.clear()
-            case.wall.clear()
-        for _ in range(runs):
-            for case in cases:
-                case.run()
-    finally:
-        os.chdir(before)
     return cases
 
 
 def measure(home: Path, size: int, runs: int, project: Path) -> list[dict[str, object]]:
     """Measure one memory; print its tables and return their rows."""
     found: list[dict[str, object]] = []
-    print(f"\n{size} entries\n{'warm, ms':32} {'p50':>9} {'p95':>9}")
-    for name, values in warm(home, size, runs):
-        middle, high = statistics.median(values), quantile(values, 0.95)
-        print(f"{name:32} {middle:9.2f} {high:9.2f}", flush=True)
-        found.append({"case": name, "ms_p50": round(middle, 2), "ms_p95": round(high, 2)})
-    cases = cold(home, size, max(5, runs // 3), project)
+    print(f"\n{size} entries\n{'warm, ms':32} {'p50':>9} {'p95':>9} {'CPU p50':>9}")
+    key = paths.find_root(str(project)).key
+    (home / paths.BRIEFS / f"{key}.scope").write_text(PROJECT)  # as the worker writes it down
+    os.environ["HYPATIA_MEM_HOME"] = str(home.absolute())
+    with contextlib.chdir(project):
+        for name, values in warm(home, size, runs):
+            walls = [wall for wall, _ in values]
+            middle, high = statistics.median(walls), quantile(walls, 0.95)
+            used = statistics.median(cpu for _, cpu in values)
+            print(f"{name:32} {middle:9.2f} {high:9.2f} {used:9.2f}", flush=True)
+            row = {
+                "ms_p50": round(middle, 2),
+                "ms_p95": round(high, 2),
+                "cpu_ms_p50": round(used, 2),
+            }
+            found.append({"case": name, **row})
+        cases = cold(home, size, max(5, runs // 3))
     base = cases[0]
     print(f"{'cold':32} {'wall ms':>9} {'ratio':>9} {'CPU':>9}")
     for case in cases:
@@ -360,14 +367,17 @@ def measure(home: Path, size: int, runs: int, project: Path) -> list[dict[str, o
     return found
 
 
-def growth(results: dict[int, list[dict[str, object]]]) -> dict[str, float]:
+def growth(results: dict[int, list[dict[str, object]]]) -> dict[str, dict[str, float]]:
     """Return how many times slower the largest memory is than the smallest, by warm case."""
     small, large = results[min(results)], results[max(results)]
-    before = {row["case"]: row["ms_p50"] for row in small if "ms_p50" in row}
+    before = {row["case"]: row for row in small if "ms_p50" in row}
     return {
-        str(row["case"]): round(float(str(row["ms_p50"])) / float(str(before[row["case"]])), 2)
+        str(row["case"]): {
+            kind: round(float(str(row[name])) / max(0.01, float(str(before[row["case"]][name]))), 2)
+            for kind, name in (("wall", "ms_p50"), ("cpu", "cpu_ms_p50"))
+        }
         for row in large
-        if before.get(row["case"]) and "ms_p50" in row
+        if row["case"] in before
     }
 
 
@@ -386,7 +396,7 @@ def main() -> None:
         project = Path(scratch) / "app"
         project.mkdir()
         for size in sizes:
-            home = (options.folder or Path(scratch)) / f"memory-{size}"
+            home = (options.folder or Path(scratch)).absolute() / f"memory-{size}"
             prepare(home, size)
             made[str(size)] = {
                 "store_mib": round((home / "memory.duckdb").stat().st_size / (1 << 20), 1),
@@ -396,9 +406,10 @@ def main() -> None:
             }
             results[size] = measure(home, size, options.runs, project)
     slower = growth(results)
-    print(f"\n{'times slower, largest to smallest':34} (aim: name, tag and scope at most 3)")
-    for name, times_slower in slower.items():
-        print(f"{name:34} {times_slower:7.2f}")
+    print(f"\n{'times slower, largest to smallest':32} {'wall':>9} {'CPU':>9}")
+    for name, both in slower.items():
+        print(f"{name:32} {both['wall']:9.2f} {both['cpu']:9.2f}")
+    print("aim: name, and tag and scope, at most 3")
     if options.out:
         result = {
             "benchmark": "query",
