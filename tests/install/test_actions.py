@@ -534,7 +534,7 @@ def test_the_second_name_is_added_and_removed(person, memory, tmp_path, monkeypa
     commands.mkdir()
     (commands / "hypatia-mem").write_text("#!/bin/sh\necho it is us\n")
     (commands / "hypatia-mem").chmod(0o755)
-    monkeypatch.setenv("PATH", str(commands), prepend=os.pathsep)
+    monkeypatch.setenv("PATH", f"{commands}:/usr/bin:/bin")  # not where the tests' own one lies
     installer.install(memory, commands=commands)
     assert subprocess.run(["hypatia"], capture_output=True, check=True).stdout == b"it is us\n"
     assert installer.install(memory, commands=commands).done == ()
@@ -585,7 +585,7 @@ def test_the_packages_own_second_name_needs_no_link(person, memory, tmp_path, mo
     programs(**{str(venv): ["hypatia-mem", "hypatia"]})
     commands.mkdir()
     (commands / "hypatia-mem").symlink_to(venv / "hypatia-mem")
-    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{venv}", prepend=os.pathsep)
+    monkeypatch.setenv("PATH", f"{commands}:{venv}:/usr/bin:/bin")
     report = installer.install(memory, commands=venv)
     assert not [line for line in (*report.done, *report.remarks) if "`hypatia`" in line]
     linked = installer.install(memory, commands=commands)
