@@ -361,10 +361,17 @@ def drop_above(txn: EntryWrites, name: str, *, purge: bool = False) -> list[str]
     """Take out every summary that stands on ``name``, before ``name`` itself goes or is withheld.
 
     ``purge``: what is forgotten leaves no earlier state either, not even in summaries that were
-    taken out long ago. Returns the names taken out.
+    taken out long ago. Links in a circle, which only a person can lay, are followed once. Returns
+    the names taken out.
     """
     name = rows.clean(name)
-    dropped = drop(txn, above(txn.store, [name]), without={name})
+    if name in txn.withdrawing:
+        return []
+    txn.withdrawing.add(name)
+    try:
+        dropped = drop(txn, above(txn.store, [name]), without={name})
+    finally:
+        txn.withdrawing.discard(name)
     if purge:
         ever = above(txn.store, [name], ever=True)
         for table, keys in (("version", ("name",)), ("statement_version", ("subject", "object"))):
@@ -377,13 +384,16 @@ def drop_above(txn: EntryWrites, name: str, *, purge: bool = False) -> list[str]
 
 
 def drop(txn: EntryWrites, names: Sequence[str], *, without: Iterable[str] = ()) -> list[str]:
-    """Take summaries out, the highest first; their other messages are owed a new summary."""
+    """Take summaries out, the highest first; their other messages are owed a new summary.
+
+    What only has a link of that name, without being a summary, stays.
+    """
     gone = set(without)
     owed: list[list[str]] = []
     dropped: list[str] = []
     for name in names:
         entry = txn.store.entry(name)
-        if entry is None:
+        if entry is None or name in txn.withdrawing or "summary" not in entry.tags:
             continue
         if tag_of(2) in entry.tags:
             left = [source.name for source in sources(txn.store, name) if source.name not in gone]

@@ -121,6 +121,7 @@ class Writing:
         self._key = ledger.load_key(store.home)
         last = store.execute("SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1").fetchone()
         self._seq, self._hash = (int(last[0]), str(last[1])) if last else (0, ledger.GENESIS)
+        self.withdrawing: set[str] = set()  # whose summaries are being taken out at this moment
         self._mutations: list[dict[str, Any]] = []
         self._touched: list[dict[str, Any]] = []
         self._images: list[dict[str, Any]] = []
