@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 SHORT = {
     "hook.py": ["--runs", "8"],
     "drain.py": ["--turns", "400"],
+    "sessions.py": ["--turns", "4", "--pause", "0.2"],
     "brief.py": ["--rules", "50"],
     "query.py": ["--size", "2000", "--runs", "3"],
 }
