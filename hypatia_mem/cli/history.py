@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -184,14 +184,8 @@ def undo(
     """
     from hypatia_mem.memory import history as history_
 
-    outcome = history_.undo(
-        context.home(),
-        operation,
-        scopes=None if operation else context.scopes_for(scope, all_projects),
-        dry_run=dry_run,
-        author=context.author(),
-        now=context.now(),
-    )
+    scopes = None if operation else context.scopes_for(scope, all_projects)
+    outcome = _turned(history_.undo, operation, scopes, dry_run)
     _report(outcome, "Would undo" if dry_run else "Undid", dry_run, as_json)
 
 
@@ -210,15 +204,25 @@ def redo(
     """
     from hypatia_mem.memory import history as history_
 
-    outcome = history_.redo(
+    scopes = None if operation else context.scopes_for(scope, all_projects)
+    outcome = _turned(history_.redo, operation, scopes, dry_run)
+    _report(outcome, "Would redo" if dry_run else "Did again", dry_run, as_json)
+
+
+def _turned(
+    turn: Callable[..., Outcome],
+    operation: str | None,
+    scopes: list[str] | None,
+    dry_run: bool,
+) -> Outcome:
+    return turn(
         context.home(),
         operation,
-        scopes=None if operation else context.scopes_for(scope, all_projects),
+        scopes=scopes,
         dry_run=dry_run,
         author=context.author(),
         now=context.now(),
     )
-    _report(outcome, "Would redo" if dry_run else "Did again", dry_run, as_json)
 
 
 # ----------------------------------------------------------------------------------------------

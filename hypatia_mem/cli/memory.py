@@ -119,7 +119,10 @@ def forget(
         raise typer.Exit(1)
 
 
-_SEE_RULES = "See what there is with: hypatia-mem rules"
+_SEE_RULES = (
+    "See what there is with: hypatia-mem rules. Any other entry goes by its name: "
+    "hypatia-mem forget --id NAME"
+)
 
 
 def _plan(plan: Any, dry_run: bool) -> dict[str, Any]:  # noqa: ANN401 - ForgetPlan, lazily imported

@@ -160,3 +160,14 @@ def test_the_change_is_in_the_log(cli):
     assert rows[0]["verb"] == "create taboo"
     assert rows[0]["channel"] == "cli-agent"
     assert "never mock the database" not in text
+
+
+def test_words_that_only_an_entry_of_knowledge_has_lead_to_its_name(cli):
+    """Words forget what was remembered; any other entry goes by its name, and the error says so."""
+    cli("knowledge-create", "billing", "-d", "sends invoices")
+    refused = cli("forget", "billing")
+    assert refused.code == 1
+    assert "forget --id NAME" in refused.err
+    assert cli("knowledge-get", "billing", "--json").code == 0
+    assert cli("forget", "--id", "billing").code == 0
+    assert cli("knowledge-get", "billing", "--json").code == 1
