@@ -35,8 +35,8 @@ from hook import machine, quantile  # noqa: E402
 from query import sentences  # noqa: E402
 
 from hypatia_mem.capture import paths  # noqa: E402 - the clone, not an installed version
-from hypatia_mem.memory import embedding, wordvectors  # noqa: E402
-from hypatia_mem.memory.lexical import Lexical  # noqa: E402
+from hypatia_mem.memory.vectors import embedding, wordvectors  # noqa: E402
+from hypatia_mem.memory.vectors.lexical import Lexical  # noqa: E402
 from hypatia_mem.model import Author, Channel, Message, Session  # noqa: E402
 from hypatia_mem.store import vectors  # noqa: E402
 from hypatia_mem.store.connection import open_store  # noqa: E402

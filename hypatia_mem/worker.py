@@ -33,7 +33,7 @@ from hypatia_mem.errors import HypatiaError, StoreBusy, StoreCorrupt, StoreTooNe
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
-    from hypatia_mem.memory.drain import Drain
+    from hypatia_mem.memory.intake.drain import Drain
 
 __all__ = ["WorkerState", "kick", "main", "run", "state"]
 
@@ -140,7 +140,7 @@ def run(home: Path, *, once: bool = False, takeover: bool = False) -> int:
 
 def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) -> int:
     from hypatia_mem.config import load_settings
-    from hypatia_mem.memory.drain import Drain
+    from hypatia_mem.memory.intake.drain import Drain
 
     settings = load_settings(home)
     drain = Drain(home, settings)
@@ -199,7 +199,7 @@ def _leave(home: Path, lock: Lock, drain: object) -> bool:
 
 
 def _upkeep(home: Path, drain: object, settings: Settings, lock: Lock) -> None:
-    from hypatia_mem.memory.drain import keep_house
+    from hypatia_mem.memory.intake.drain import keep_house
 
     try:
         keep_house(home, settings, now=_now(), beat=lock.beat)
@@ -209,7 +209,8 @@ def _upkeep(home: Path, drain: object, settings: Settings, lock: Lock) -> None:
 
 def _condense(home: Path, settings: Settings, lock: Lock) -> bool:
     """Make the summaries that are due; True, for what failed is due again after the next drain."""
-    from hypatia_mem.memory import cascade, curate
+    from hypatia_mem.memory import curate
+    from hypatia_mem.memory.cascade import running as cascade
 
     try:
         report = cascade.run(home, settings, now=_now(), beat=lock.beat)
@@ -225,7 +226,7 @@ def _embed(
     home: Path, drain: Drain, settings: Settings, lock: Lock, stopped: Callable[[], bool]
 ) -> bool:
     """Give what came in its vectors; True, for new turns go first and what is left comes after."""
-    from hypatia_mem.memory import embedding
+    from hypatia_mem.memory.vectors import embedding
 
     def stop() -> bool:
         lock.beat()

@@ -39,7 +39,7 @@ def archive_store(
     Example:
       hypatia-mem archive-store fig1.png -n euclid/fig1.png
     """
-    from hypatia_mem.memory import archive
+    from hypatia_mem.memory.sharing import archive
 
     source = Path(values.checked(file, "the file"))
     label = archive.checked_name(values.checked(name, "--name") or source.name)
@@ -87,7 +87,7 @@ def archive_get(
     Example:
       hypatia-mem archive-get euclid/fig1.png -o /tmp/fig1.png
     """
-    from hypatia_mem.memory import archive
+    from hypatia_mem.memory.sharing import archive
     from hypatia_mem.store import listing
     from hypatia_mem.store.connection import open_store
 
@@ -121,7 +121,7 @@ def archive_list(
     Example:
       hypatia-mem archive-list
     """
-    from hypatia_mem.memory import archive
+    from hypatia_mem.memory.sharing import archive
     from hypatia_mem.store import listing
     from hypatia_mem.store.connection import open_store
 

@@ -15,7 +15,7 @@ from hypatia_mem.cli.output import columns, print_json, say
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
-    from hypatia_mem.memory.cascade_trace import Lost, Traced, Words
+    from hypatia_mem.memory.cascade.trace import Lost, Traced, Words
     from hypatia_mem.memory.summarise.loss import Loss
 
 __all__ = ["cascade", "loss", "trace"]
@@ -53,7 +53,7 @@ def status(
     Example:
       hypatia-mem cascade status --all-projects
     """
-    from hypatia_mem.memory import cascade_plan
+    from hypatia_mem.memory.cascade import plan as cascade_plan
 
     found = cascade_plan.status(
         context.home(),
@@ -95,7 +95,7 @@ def plan(scope: Scopes = None, all_projects: AllProjects = False, as_json: AsJso
     """
     from dataclasses import asdict
 
-    from hypatia_mem.memory import cascade_plan
+    from hypatia_mem.memory.cascade import plan as cascade_plan
 
     found = cascade_plan.plan(
         context.home(),
@@ -131,8 +131,8 @@ def run(
     """
     from dataclasses import asdict
 
-    from hypatia_mem.memory import cascade as cascade_
     from hypatia_mem.memory import curate
+    from hypatia_mem.memory.cascade import running as cascade_
 
     home = context.home()
     report = cascade_.run(
@@ -163,7 +163,7 @@ def due(scope: Scopes = None, as_json: AsJson = False) -> None:
     Example:
       hypatia-mem cascade due --json
     """
-    from hypatia_mem.memory import cascade as cascade_
+    from hypatia_mem.memory.cascade import running as cascade_
 
     handed = cascade_.due(
         context.home(),
@@ -230,8 +230,8 @@ def submit(
     """
     from dataclasses import asdict
 
-    from hypatia_mem.memory import cascade as cascade_
     from hypatia_mem.memory import curate
+    from hypatia_mem.memory.cascade import running as cascade_
 
     home = context.home()
     done = cascade_.submit(
@@ -302,7 +302,7 @@ def trace(
     """
     from dataclasses import asdict
 
-    from hypatia_mem.memory import cascade_trace
+    from hypatia_mem.memory.cascade import trace as cascade_trace
 
     found = cascade_trace.trace(context.home(), values.checked(name, "the name"))
     if as_json:
@@ -321,7 +321,7 @@ def loss(
     Example:
       hypatia-mem loss api-design-retry-queue
     """
-    from hypatia_mem.memory import cascade_trace
+    from hypatia_mem.memory.cascade import trace as cascade_trace
 
     found = cascade_trace.lost(context.home(), values.checked(name, "the name"))
     if as_json:

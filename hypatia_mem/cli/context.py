@@ -55,7 +55,7 @@ def home() -> Path:
     """Return the home of the shelf in use; nothing is created. Raises ShelfError."""
     if _shelf is None:
         return own_home()
-    from hypatia_mem.memory import shelves
+    from hypatia_mem.memory.sharing import shelves
 
     return shelves.shelf_home(own_home(), _shelf)
 

@@ -233,7 +233,7 @@ class _Near:
 
     def __call__(self, text: str, catalog: str) -> Sequence[tuple[str, float]]:
         if (text, catalog) not in self._found:
-            from hypatia_mem.memory import embedding
+            from hypatia_mem.memory.vectors import embedding
 
             model = embedding.model_of(self.home)
             self._found[text, catalog] = embedding.similar_hits(self.home, text, catalog, model)

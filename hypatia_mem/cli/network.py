@@ -16,12 +16,12 @@ from hypatia_mem.cli.options import AsJson, Limit
 from hypatia_mem.cli.output import columns, print_json, say, warn
 from hypatia_mem.cli.selecting import AROUND, PART, found_by, selecting, taken
 from hypatia_mem.errors import UsageError
-from hypatia_mem.memory.graph import Selection
+from hypatia_mem.memory.graph.selecting import Selection
 
 if TYPE_CHECKING:
-    from hypatia_mem.memory.graph import Found
-    from hypatia_mem.memory.graph_walk import Path as Way
-    from hypatia_mem.memory.graph_walk import Paths
+    from hypatia_mem.memory.graph.selecting import Found
+    from hypatia_mem.memory.graph.walk import Path as Way
+    from hypatia_mem.memory.graph.walk import Paths
     from hypatia_mem.store.edges import Direction, Edge, Node
 
 __all__ = ["graph"]
@@ -83,7 +83,7 @@ def neighbors(
     """
     from dataclasses import replace
 
-    from hypatia_mem.memory.graph_walk import neighbours
+    from hypatia_mem.memory.graph.walk import neighbours
     from hypatia_mem.store.connection import open_store
 
     asked = replace(selection, depth=depth, direction=_way(direction))
@@ -135,7 +135,7 @@ def path(
     """
     from dataclasses import replace
 
-    from hypatia_mem.memory.graph_walk import paths
+    from hypatia_mem.memory.graph.walk import paths
     from hypatia_mem.store.connection import open_store
 
     asked = replace(selection, direction=_way(direction))
@@ -210,7 +210,7 @@ def communities(
     Example:
       hypatia-mem graph communities --near PostgreSQL --depth 3
     """
-    from hypatia_mem.memory import graph_rank
+    from hypatia_mem.memory.graph import rank as graph_rank
 
     found = graph_rank.communities(taken(selection))
     if as_json:
@@ -250,7 +250,7 @@ def central(limit: Limit = 20, as_json: AsJson = False, *, selection: Selection)
     Example:
       hypatia-mem graph central --limit 10 --except uses
     """
-    from hypatia_mem.memory import graph_rank
+    from hypatia_mem.memory.graph import rank as graph_rank
 
     found = graph_rank.central(taken(selection))
     if as_json:
@@ -304,7 +304,7 @@ def around(
         )
     found = taken(found_by(selection, expression, None) if expression is not None else selection)
     if as_json:
-        from hypatia_mem.memory.graph_export import as_data
+        from hypatia_mem.memory.graph.export import as_data
 
         print_json({**as_data(found), "seeds": list(found.seeds)})
         return
@@ -369,6 +369,6 @@ def _short(node: Node) -> dict[str, Any]:
 
 
 def _edge(edge: Edge) -> dict[str, Any]:
-    from hypatia_mem.memory.graph_export import edge_data
+    from hypatia_mem.memory.graph.export import edge_data
 
     return edge_data(edge)

@@ -12,11 +12,11 @@ from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import emit, print_json, say, warn
 from hypatia_mem.cli.selecting import PART, selecting, taken
 from hypatia_mem.errors import UsageError
-from hypatia_mem.memory.graph import Selection
+from hypatia_mem.memory.graph.selecting import Selection
 
 if TYPE_CHECKING:
-    from hypatia_mem.memory.graph_check import Finding
-    from hypatia_mem.memory.merge import MergePlan
+    from hypatia_mem.memory.graph.check import Finding
+    from hypatia_mem.memory.graph.merge import MergePlan
 
 __all__ = ["check", "export", "merge"]
 
@@ -38,7 +38,7 @@ def check(
     Example:
       hypatia-mem graph check --all-projects
     """
-    from hypatia_mem.memory.graph_check import check as find
+    from hypatia_mem.memory.graph.check import check as find
     from hypatia_mem.store.connection import open_store
 
     scopes = context.scopes_for(scope, all_projects)
@@ -103,7 +103,7 @@ def export(
       hypatia-mem graph export -o graph.html
       hypatia-mem graph export --format graphml --near PostgreSQL --depth 2 -o pg.graphml
     """
-    from hypatia_mem.memory import graph_export
+    from hypatia_mem.memory.graph import export as graph_export
 
     chosen = format_ or (graph_export.format_of(output) if output else None) or "json"
     if chosen not in graph_export.FORMATS:
@@ -180,7 +180,7 @@ def merge(
     Example:
       hypatia-mem graph merge PostgreSQL postgres --dry-run
     """
-    from hypatia_mem.memory import merge as merging
+    from hypatia_mem.memory.graph import merge as merging
     from hypatia_mem.store.connection import open_store
 
     scopes = context.scopes_for(scope, all_projects)

@@ -16,7 +16,7 @@ import typer
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, Scopes
 from hypatia_mem.cli.output import warn
-from hypatia_mem.memory.graph import MAX_NODES, Selection, Subgraph
+from hypatia_mem.memory.graph.selecting import MAX_NODES, Selection, Subgraph
 
 __all__ = ["AROUND", "PART", "found_by", "selecting", "taken"]
 
@@ -138,7 +138,7 @@ def _rows(selection: Selection, expression: str) -> list[dict[str, Any]]:
 
 def _hits(selection: Selection, text: str) -> list[str]:
     from hypatia_mem.cli.searching import find
-    from hypatia_mem.memory.graph import ends_of
+    from hypatia_mem.memory.graph.selecting import ends_of
     from hypatia_mem.store.connection import open_store
 
     kinds = ["knowledge", "rule", "taboo", "memory", "summary", "session", "statement"]
@@ -160,7 +160,7 @@ def _hits(selection: Selection, text: str) -> list[str]:
 
 def taken(selection: Selection, *, alone: bool = False) -> Subgraph:
     """Return the part of the graph that is meant; says what a query found but these scopes hide."""
-    from hypatia_mem.memory import graph as parts
+    from hypatia_mem.memory.graph import selecting as parts
     from hypatia_mem.store.connection import open_store
 
     with open_store(context.home(), write=False) as store:

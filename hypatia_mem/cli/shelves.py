@@ -18,7 +18,7 @@ __all__ = ["connect", "disconnect", "export", "import_", "list_", "names"]
 
 def names(incomplete: str) -> list[str]:
     """Return the shelves' names that begin so, for completion; never an error while one types."""
-    from hypatia_mem.memory import shelves
+    from hypatia_mem.memory.sharing import shelves
 
     try:
         known = shelves.registered(context.own_home())
@@ -45,7 +45,7 @@ def connect(
       hypatia-mem connect ~/memories/work -n work
       hypatia-mem search "release notes" -s work
     """
-    from hypatia_mem.memory import shelves
+    from hypatia_mem.memory.sharing import shelves
 
     folder = Path(values.checked(path, "the folder"))
     shelf = shelves.connect(context.own_home(), folder, values.checked(name, "--name"))
@@ -66,7 +66,7 @@ def disconnect(
     Example:
       hypatia-mem disconnect work
     """
-    from hypatia_mem.memory import shelves
+    from hypatia_mem.memory.sharing import shelves
 
     path = shelves.disconnect(context.own_home(), name)
     text = f"Shelf '{name}' disconnected and unregistered."
@@ -82,7 +82,7 @@ def list_(as_json: AsJson = False) -> None:
     Example:
       hypatia-mem list
     """
-    from hypatia_mem.memory import shelves
+    from hypatia_mem.memory.sharing import shelves
 
     known = shelves.registered(context.own_home())
     machine = [
@@ -120,7 +120,7 @@ def export(
     Example:
       hypatia-mem export default ~/backups/memory-2026-05
     """
-    from hypatia_mem.memory import exporting, shelves
+    from hypatia_mem.memory.sharing import exporting, shelves
 
     home = shelves.shelf_home(context.own_home(), name)
     folder = Path(values.checked(dest, "the folder"))
@@ -155,7 +155,7 @@ def import_(
       hypatia-mem connect ~/memories/old -n old
       hypatia-mem import ~/backups/memory-2026-05 -s old
     """
-    from hypatia_mem.memory import importing
+    from hypatia_mem.memory.sharing import importing
 
     folder = Path(values.checked(source, "the folder"))
     done = importing.import_shelf(

@@ -17,7 +17,7 @@ from hypatia_mem.errors import UsageError
 
 if TYPE_CHECKING:
     from hypatia_mem.jse.nodes import Query
-    from hypatia_mem.memory.embedding import Backfilled, Found, Model
+    from hypatia_mem.memory.vectors.embedding import Backfilled, Found, Model
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.vectors import Condition, Filters
 
@@ -92,7 +92,7 @@ def similar(  # noqa: PLR0913 - one parameter an option
       hypatia-mem similar "pool of database connections" --limit 5
       hypatia-mem similar "mocking" --tags rule --where '["$gt", "created_at", "2026-01-01"]'
     """
-    from hypatia_mem.memory import embedding
+    from hypatia_mem.memory.vectors import embedding
 
     catalogs = _TARGETS.get(target)
     if catalogs is None:
@@ -141,7 +141,7 @@ def backfill(
     Example:
       hypatia-mem backfill
     """
-    from hypatia_mem.memory import embedding
+    from hypatia_mem.memory.vectors import embedding
 
     home = context.home()
     loaded = _model(home, model)
@@ -176,7 +176,7 @@ def _report(done: Backfilled, model: Model, as_json: bool) -> None:
 
 
 def _model(home: Path, name: str | None) -> Model:
-    from hypatia_mem.memory import embedding
+    from hypatia_mem.memory.vectors import embedding
 
     return embedding.model_of(home) if name is None else embedding.load_model(name)
 
@@ -258,7 +258,7 @@ class _Where:
         return self._answers[asked]
 
     def _similar(self, text: str, catalog: str) -> list[tuple[str, float]]:
-        from hypatia_mem.memory import embedding
+        from hypatia_mem.memory.vectors import embedding
 
         asked = ("$similar", text, catalog)
         if asked not in self._answers:

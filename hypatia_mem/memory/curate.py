@@ -111,8 +111,8 @@ def refresh(home: Path) -> None:
     All are derived: a failure here is logged and left to the worker, never raised, because the
     change itself is already safe in the store.
     """
-    from hypatia_mem.memory import archive
     from hypatia_mem.memory.compose import render_briefs
+    from hypatia_mem.memory.sharing import archive
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.indexing import sync_index
     from hypatia_mem.store.search import SearchIndex

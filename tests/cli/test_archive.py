@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from hypatia_mem.memory import archive
+from hypatia_mem.memory.sharing import archive
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from hypatia_mem.memory import archive, curate
+from hypatia_mem.memory import curate
+from hypatia_mem.memory.sharing import archive
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
 from hypatia_mem.store.connection import open_store
 

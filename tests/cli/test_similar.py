@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hypatia_mem.memory import embedding
+from hypatia_mem.memory.vectors import embedding
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
 from hypatia_mem.store.connection import open_store
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hypatia_mem.errors import HypatiaError
-from hypatia_mem.memory import archive, curate, exporting, importing
+from hypatia_mem.memory import curate
+from hypatia_mem.memory.sharing import archive, exporting, importing
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement, Trust
 from hypatia_mem.store import transfer
 from hypatia_mem.store.connection import open_store

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hypatia_mem.config import Settings
-from hypatia_mem.memory import cascade
+from hypatia_mem.memory.cascade import running as cascade
 from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
 

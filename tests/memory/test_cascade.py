@@ -14,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypatia_mem.errors import Conflict, NotFound
-from hypatia_mem.memory import cascade, cascade_plan, cascade_trace, curate
-from hypatia_mem.memory.cascade_plan import slices, split, tiers
+from hypatia_mem.memory import curate
+from hypatia_mem.memory.cascade import plan as cascade_plan
+from hypatia_mem.memory.cascade import running as cascade
+from hypatia_mem.memory.cascade import trace as cascade_trace
+from hypatia_mem.memory.cascade.plan import slices, split, tiers
 from hypatia_mem.memory.summarise.extractive import Extractive
 from hypatia_mem.memory.summarise.protocol import Draft, FailureKind, Sentence, SummaryFailed
 from hypatia_mem.model import Author, Channel, Entry, Message, Trust
@@ -523,7 +526,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {repository!r})
 from tests.memory.cascade_kit import run, settings
-from hypatia_mem.memory import cascade
+from hypatia_mem.memory.cascade import running as cascade
 from hypatia_mem.store import gateway, summaries
 
 point, number = sys.argv[2], int(sys.argv[3])

@@ -16,8 +16,8 @@ import pytest
 from hypatia_mem import worker
 from hypatia_mem.capture import spool
 from hypatia_mem.errors import EmbeddingError, ModelUnavailable, UsageError
-from hypatia_mem.memory import embedding, wordvectors
-from hypatia_mem.memory.lexical import Lexical
+from hypatia_mem.memory.vectors import embedding, wordvectors
+from hypatia_mem.memory.vectors.lexical import Lexical
 from hypatia_mem.model import Author, Channel, Entry, Message, Session
 from hypatia_mem.store import vectors
 from hypatia_mem.store.connection import open_store
@@ -95,8 +95,8 @@ def test_a_killed_backfill_is_gone_on_with(home):
     """kill -9 in the middle: what was written is whole, the rest comes, nothing comes twice."""
     converse(home, 120)
     code = (
-        "import sys; from pathlib import Path; from hypatia_mem.memory import embedding;"
-        "from hypatia_mem.memory.lexical import Lexical; embedding.WRITE = 2;"
+        "import sys; from pathlib import Path; from hypatia_mem.memory.vectors import embedding;"
+        "from hypatia_mem.memory.vectors.lexical import Lexical; embedding.WRITE = 2;"
         "embedding.backfill(Path(sys.argv[1]), Lexical(64),"
         " progress=lambda done, total: print(done, flush=True))"
     )
@@ -256,7 +256,7 @@ def words():
 
 
 def nearness(model, asked, stored):
-    from hypatia_mem.memory.lexical import cosine
+    from hypatia_mem.memory.vectors.lexical import cosine
 
     query = model.query(asked)
     return cosine(query.vector, model.documents([stored])[0]) / query.own
@@ -294,7 +294,7 @@ def test_the_extra_is_read_without_importing_its_package(home):
     """Importing it takes longer than all the rest; and nothing is fetched from anywhere."""
     code = (
         "import socket, sys; socket.socket.connect = None;"
-        "from hypatia_mem.memory import embedding; m = embedding.load_model('wordllama');"
+        "from hypatia_mem.memory.vectors import embedding; m = embedding.load_model('wordllama');"
         "assert m.documents(['a text'])[0]; print([n for n in ('wordllama', 'pydantic', 'requests')"
         " if n in sys.modules])"
     )

@@ -24,18 +24,12 @@ from hypatia_mem.capture import paths
 from hypatia_mem.cli.app import run
 from hypatia_mem.config import Settings
 from hypatia_mem.errors import Conflict, HypatiaError, NotFound, Refused
-from hypatia_mem.memory import (
-    archive,
-    cascade,
-    curate,
-    embedding,
-    exporting,
-    history,
-    importing,
-    merge,
-    typed,
-)
-from hypatia_mem.memory.lexical import Lexical
+from hypatia_mem.memory import curate, history, typed
+from hypatia_mem.memory.cascade import running as cascade
+from hypatia_mem.memory.graph import merge
+from hypatia_mem.memory.sharing import archive, exporting, importing
+from hypatia_mem.memory.vectors import embedding
+from hypatia_mem.memory.vectors.lexical import Lexical
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
 from hypatia_mem.store import buried, snapshot, summaries, vectors
 from hypatia_mem.store.connection import FILE, open_store

@@ -9,8 +9,9 @@ import networkx as nx
 import pytest
 
 from hypatia_mem.errors import NotFound, Refused, UsageError
-from hypatia_mem.memory import graph_rank, graph_walk
-from hypatia_mem.memory.graph import Selection, normal_predicate, resolve, select
+from hypatia_mem.memory.graph import rank as graph_rank
+from hypatia_mem.memory.graph import walk as graph_walk
+from hypatia_mem.memory.graph.selecting import Selection, normal_predicate, resolve, select
 from hypatia_mem.model import Entry, Statement, Trust
 from hypatia_mem.store.connection import open_store
 from tests.memory.graphs import HOSTILE, NOW, PERSON, fill, random_triples, talk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hypatia_mem.memory.graph_check import check
+from hypatia_mem.memory.graph.check import check
 from hypatia_mem.model import Entry
 from hypatia_mem.store.connection import open_store
 from tests.memory.graphs import NOW, PERSON, fill, talk

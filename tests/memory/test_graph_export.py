@@ -11,8 +11,7 @@ from datetime import datetime
 import networkx as nx
 import pytest
 
-from hypatia_mem.memory.graph import Subgraph
-from hypatia_mem.memory.graph_export import (
+from hypatia_mem.memory.graph.export import (
     FORMATS,
     as_data,
     dot,
@@ -21,6 +20,7 @@ from hypatia_mem.memory.graph_export import (
     mermaid,
     render,
 )
+from hypatia_mem.memory.graph.selecting import Subgraph
 from hypatia_mem.store.edges import Edge, Node
 from tests.memory.graphs import HOSTILE
 

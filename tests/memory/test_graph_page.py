@@ -13,8 +13,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hypatia_mem.memory.graph import Subgraph
-from hypatia_mem.memory.graph_page import MAX_TEXT, page
+from hypatia_mem.memory.graph.page import MAX_TEXT, page
+from hypatia_mem.memory.graph.selecting import Subgraph
 from hypatia_mem.store.edges import Edge, Node
 from tests import browser
 from tests.memory.graphs import HOSTILE, random_triples

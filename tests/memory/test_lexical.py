@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hypatia_mem.memory.lexical import Lexical, cosine
+from hypatia_mem.memory.vectors.lexical import Lexical, cosine
 
 ROOT = Path(__file__).parents[2]
 MODEL = Lexical()
@@ -94,7 +94,7 @@ def test_vectors_are_the_same_in_every_process():
     """They are stored: another hash seed, or Python, must not make strangers of them."""
     text = "fetchUserName naïve 知识图谱 over and over, over"
     code = (
-        "import hashlib, json, sys; from hypatia_mem.memory.lexical import Lexical;"
+        "import hashlib, json, sys; from hypatia_mem.memory.vectors.lexical import Lexical;"
         "print(hashlib.sha256(json.dumps(Lexical().documents([sys.argv[1]])).encode()).hexdigest())"
     )
     seen = set()
@@ -112,7 +112,7 @@ def test_vectors_are_the_same_in_every_process():
 
 def test_many_words_do_not_change_vectors_or_fill_the_memory(monkeypatch):
     """What is kept of words seen before is bounded, and only saves time."""
-    from hypatia_mem.memory import lexical
+    from hypatia_mem.memory.vectors import lexical
 
     before = MODEL.documents(["fetchUserName over 知识"])
     monkeypatch.setattr(lexical, "_CACHED", 8)

@@ -16,9 +16,9 @@ import networkx as nx
 import pytest
 
 from hypatia_mem.errors import NotFound, Refused, UsageError
-from hypatia_mem.memory import merge as merging
-from hypatia_mem.memory.graph import Selection, resolve, select
-from hypatia_mem.memory.graph_check import check
+from hypatia_mem.memory.graph import merge as merging
+from hypatia_mem.memory.graph.check import check
+from hypatia_mem.memory.graph.selecting import Selection, resolve, select
 from hypatia_mem.model import Entry, Statement, Trust
 from hypatia_mem.store.connection import open_store
 from hypatia_mem.store.search import SearchIndex
@@ -402,7 +402,7 @@ def test_what_is_refused_at_the_last_step_changes_nothing(home):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from hypatia_mem.memory import merge as merging
+from hypatia_mem.memory.graph import merge as merging
 from tests.memory.graphs import PERSON, NOW
 home, at = Path(sys.argv[1]), int(sys.argv[2])
 from hypatia_mem.store import connection

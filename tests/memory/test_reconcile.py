@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hypatia_mem.capture.spool import Record
-from hypatia_mem.memory import reconcile
-from hypatia_mem.memory.reconcile import Plan, digest
+from hypatia_mem.memory.intake import reconcile
+from hypatia_mem.memory.intake.reconcile import Plan, digest
 from hypatia_mem.model import Message
 
 START = datetime(2027, 3, 1, 9)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hypatia_mem.memory import transcript
-from hypatia_mem.memory.transcript import Folded, fold, read_lines
+from hypatia_mem.memory.intake import transcript
+from hypatia_mem.memory.intake.transcript import Folded, fold, read_lines
 from hypatia_mem.model import Message
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "transcripts"

@@ -132,8 +132,8 @@ def test_the_wheel_carries_hooks_and_skill(wheel):
     for name in ("hooks/hook.py", "hooks/hooks.json", "skill/hypatia-memory/SKILL.md"):
         assert f"hypatia_mem/_bundle/{name}" in names
         assert archive.read(f"hypatia_mem/_bundle/{name}") == (ROOT / name).read_bytes()
-    for name in ("graph_page.html", "graph_page.css", "graph_page.js", "graph_layout.js"):
-        assert f"hypatia_mem/memory/{name}" in names
+    for name in ("page.html", "page.css", "page.js", "layout.js"):
+        assert f"hypatia_mem/memory/graph/{name}" in names
     assert not [
         name for name in names if name.startswith(("tests", "benchmarks", "hooks", "skill"))
     ]

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hypatia_mem.capture.spool import Record
-from hypatia_mem.memory import reconcile, transcript
-from hypatia_mem.memory.reconcile import digest
+from hypatia_mem.memory.intake import reconcile, transcript
+from hypatia_mem.memory.intake.reconcile import digest
 from hypatia_mem.model import Message
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "transcripts"

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from hypatia_mem.errors import EmbeddingError
-from hypatia_mem.memory.lexical import Lexical
+from hypatia_mem.memory.vectors.lexical import Lexical
 from hypatia_mem.model import Entry, Session, Statement, Trust
 from hypatia_mem.store import vectors
 from hypatia_mem.store.connection import open_store

@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import UsageError
-from hypatia_mem.memory.graph import Found, Selection, resolve, rings, view_of
+from hypatia_mem.memory.graph.selecting import Found, Selection, resolve, rings, view_of
 from hypatia_mem.store import edges as reading
 from hypatia_mem.store.edges import Direction, Edge, Node, View
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hypatia_mem.errors import ModelUnavailable
-from hypatia_mem.memory.lexical import (
+from hypatia_mem.memory.vectors.lexical import (
     BREVITY,
     Lexical,
     cosine,

@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.memory.matching import (
+from hypatia_mem.memory.intake.matching import (
     CLOSE,
     ROLES,
     SAME_INSTANT,

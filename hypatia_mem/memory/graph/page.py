@@ -15,7 +15,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from hypatia_mem.memory.graph import Subgraph
+from hypatia_mem.memory.graph.selecting import Subgraph
 from hypatia_mem.store.edges import Edge, Node
 
 __all__ = ["MAX_TEXT", "page"]
@@ -25,8 +25,8 @@ MAX_TEXT = 2_000  # characters of an entry; five hundred of them are a page of a
 
 def page(subgraph: Subgraph, title: str) -> str:
     """Return the page; texts longer than ``MAX_TEXT`` are cut, and the page says so."""
-    style = _part("graph_page.css")
-    script = _part("graph_layout.js") + _part("graph_page.js")
+    style = _part("page.css")
+    script = _part("layout.js") + _part("page.js")
     number = {name: place for place, name in enumerate(subgraph.nodes)}
     data = {
         "nodes": [_node(node) for node in subgraph.nodes.values()],
@@ -40,7 +40,7 @@ def page(subgraph: Subgraph, title: str) -> str:
         "DATA": _harmless(data),
         "SCRIPT": script,
     }
-    first, *rest = _part("graph_page.html").split("@")
+    first, *rest = _part("page.html").split("@")
     made = [first]
     for piece in rest:  # one pass: what fills a slot is never looked at again
         made.append(slots.get(piece, piece))
@@ -48,7 +48,7 @@ def page(subgraph: Subgraph, title: str) -> str:
 
 
 def _part(name: str) -> str:
-    return files("hypatia_mem.memory").joinpath(name).read_text("utf-8")
+    return files("hypatia_mem.memory.graph").joinpath(name).read_text("utf-8")
 
 
 def _digest(text: str) -> str:

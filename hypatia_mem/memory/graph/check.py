@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.memory.graph import normal_predicate
+from hypatia_mem.memory.graph.selecting import normal_predicate
 from hypatia_mem.store import edges as reading
 from hypatia_mem.store import structure
 

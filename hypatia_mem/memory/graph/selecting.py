@@ -2,7 +2,7 @@
 
 A selection begins with scopes (the project's and the global one), with names, or with both; it
 leaves messages out unless they are asked for, and it refuses to grow past a number of names. What
-is done with the part found is in ``graph_walk``, ``graph_rank``, ``graph_check``, ``graph_export``.
+is done with the part found is in ``walk``, ``rank``, ``check``, ``export``.
 """
 
 from __future__ import annotations

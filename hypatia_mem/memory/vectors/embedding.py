@@ -104,7 +104,7 @@ def load_model(name: str = "auto") -> Model:
 
     Raises ModelUnavailable when the extra is asked for and missing, EmbeddingError for ``off``.
     """
-    from hypatia_mem.memory import wordvectors
+    from hypatia_mem.memory.vectors import wordvectors
 
     if name == "off":
         raise EmbeddingError(
@@ -128,10 +128,10 @@ def model_of(home: Path) -> Model:
 @lru_cache(maxsize=2)
 def _loaded(name: str) -> Model:
     if name == "wordllama":
-        from hypatia_mem.memory.wordvectors import WordVectors
+        from hypatia_mem.memory.vectors.wordvectors import WordVectors
 
         return WordVectors()
-    from hypatia_mem.memory.lexical import Lexical
+    from hypatia_mem.memory.vectors.lexical import Lexical
 
     return Lexical()
 

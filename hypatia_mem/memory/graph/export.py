@@ -1,4 +1,4 @@
-"""A part of the graph as a file: GraphML, JSON, DOT, Mermaid, or a page (``graph_page``).
+"""A part of the graph as a file: GraphML, JSON, DOT, Mermaid, or a page (``page``).
 
 Names are anybody's words, so every format escapes them by its own rules; characters that could
 drive a terminal are never written as they are.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from xml.sax.saxutils import escape
 
-from hypatia_mem.memory.graph import Subgraph
+from hypatia_mem.memory.graph.selecting import Subgraph
 from hypatia_mem.store.edges import Edge, Node
 
 __all__ = ["FORMATS", "as_data", "dot", "edge_data", "format_of", "graphml", "mermaid", "render"]
@@ -244,7 +244,7 @@ def _json_escape(char: str) -> str:
 
 
 def _html(subgraph: Subgraph, title: str) -> str:
-    from hypatia_mem.memory.graph_page import page
+    from hypatia_mem.memory.graph.page import page
 
     return page(subgraph, title)
 

@@ -10,7 +10,7 @@ transaction that asks again whether everything is as it was read. Killed anywher
 whole summary or nothing, and the next pass goes on from what the store says.
 
 What failed is tried again later and later, and given up after a while: its messages just stay.
-What is due, and when, is said by ``cascade_plan``.
+What is due, and when, is said by ``plan``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Conflict, NotFound
-from hypatia_mem.memory.cascade_plan import CONTEXT, FAILED, OWED, Batch, Planner
+from hypatia_mem.memory.cascade.plan import CONTEXT, FAILED, OWED, Batch, Planner
 from hypatia_mem.memory.summarise import making, naming, words
 from hypatia_mem.memory.summarise.extractive import Extractive
 from hypatia_mem.memory.summarise.protocol import Request, Summariser, SummaryFailed

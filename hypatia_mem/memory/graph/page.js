@@ -1,4 +1,4 @@
-// What the page shows and what hands do with it; graph_layout.js stands before it.
+// What the page shows and what hands do with it; layout.js stands before it.
 (() => {
   const graph = JSON.parse(document.getElementById("graph").textContent);
   const KINDS = {

@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 from hypatia_mem.capture import immediate, spool
 from hypatia_mem.capture.hints import may_be_request, may_hold_secret
 from hypatia_mem.errors import IndexUnavailable, StoreBusy
-from hypatia_mem.memory import archive, curate, projects, reconcile, transcript
+from hypatia_mem.memory import curate, projects
 from hypatia_mem.memory.compose import render_briefs
+from hypatia_mem.memory.intake import reconcile, transcript
+from hypatia_mem.memory.sharing import archive
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel, Message, Session
 
 if TYPE_CHECKING:

@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hypatia_mem.errors import Conflict, HypatiaError, Refused
-from hypatia_mem.memory import archive
-from hypatia_mem.memory.transfer import CHUNK, KEY, Manifest, copy_file, opened, read_manifest
+from hypatia_mem.memory.sharing import archive
+from hypatia_mem.memory.sharing.transfer import (
+    CHUNK,
+    KEY,
+    Manifest,
+    copy_file,
+    opened,
+    read_manifest,
+)
 from hypatia_mem.model import Author, Channel
 
 if TYPE_CHECKING:

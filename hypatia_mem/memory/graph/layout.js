@@ -1,5 +1,5 @@
 "use strict";
-// Where the names of a graph stand: the first half of the page's script (graph_page.js follows).
+// Where the names of a graph stand: the first half of the page's script (page.js follows).
 // A node has at, near (a set of nodes), degree, x, y, dx, dy, held; an edge has from and to.
 function layout(nodes, edges, byDegree) {
   const linked = byDegree.filter((node) => node.near.size > 0);

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused, UsageError
-from hypatia_mem.memory.graph import Found, resolve
+from hypatia_mem.memory.graph.selecting import Found, resolve
 from hypatia_mem.model import Author, Entry, Outcome
 from hypatia_mem.store import edges as reading
 from hypatia_mem.store.rows import triple_key

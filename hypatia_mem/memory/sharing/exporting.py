@@ -14,8 +14,8 @@ from typing import Any
 
 from hypatia_mem import __version__
 from hypatia_mem.errors import Conflict, UsageError
-from hypatia_mem.memory import archive
-from hypatia_mem.memory.transfer import (
+from hypatia_mem.memory.sharing import archive
+from hypatia_mem.memory.sharing.transfer import (
     FORMAT,
     KEY,
     MANIFEST,

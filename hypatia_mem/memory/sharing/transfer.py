@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hypatia_mem.errors import NotFound, Refused, StoreTooNew, UsageError
-from hypatia_mem.memory import archive
+from hypatia_mem.memory.sharing import archive
 
 __all__ = [
     "CHUNK",

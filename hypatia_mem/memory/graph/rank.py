@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hypatia_mem.memory.graph import Subgraph
+from hypatia_mem.memory.graph.selecting import Subgraph
 from hypatia_mem.store.edges import Edge, Node
 
 __all__ = ["Community", "Ranked", "central", "communities", "pagerank"]

@@ -1,0 +1,1 @@
+"""Questions to a selected part of the graph, and what makes it whole."""

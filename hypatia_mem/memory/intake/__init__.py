@@ -1,0 +1,1 @@
+"""From spool and transcript to stored turns."""

@@ -1,0 +1,1 @@
+"""Memory beside memory: shelves, kept files, export and import."""

@@ -1,0 +1,1 @@
+"""Likeness of texts: the models and the ranking."""
