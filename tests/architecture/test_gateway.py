@@ -132,7 +132,7 @@ def test_a_transaction_is_made_in_one_place():
         and isinstance(node.func, ast.Name)
         and node.func.id == "Transaction"
     ]
-    assert made == ["store/connection.py"]
+    assert made == ["store/opened.py"]
 
 
 @pytest.mark.parametrize(
