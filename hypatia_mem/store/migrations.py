@@ -15,6 +15,10 @@ Tables (columns are stable names; the query language compiles to them):
   search index follows; not part of the ledger, and erasable).
 - ``tombstone``: keyed digests of what was forgotten. ``project``, ``root``: identities of folders.
 - ``cursor``: how far spool segments and transcripts have been read. ``meta``, ``migration``.
+- ``job``: cold work that failed or is under way elsewhere. ``spend``: calls of models and what they
+  cost. Neither holds any text of a message.
+- ``verdict``: the last word on how far a name is believed, and why; erasable. ``queued``: changes
+  that wait for a session to end.
 - ``embedding``: vectors by the digest of their text and the model that made them; only a cache.
 
 Views ``live_entry`` and ``live_statement`` leave out what is withheld: candidate, rejected,
@@ -380,12 +384,78 @@ _M004 = (
     """,
 )
 
+_M005 = (
+    """
+    CREATE TABLE job (
+        id VARCHAR PRIMARY KEY,
+        kind VARCHAR NOT NULL,
+        level INTEGER NOT NULL,
+        scopes VARCHAR[] NOT NULL,
+        state VARCHAR NOT NULL,
+        attempts INTEGER NOT NULL,
+        next_at TIMESTAMP,
+        reason VARCHAR NOT NULL,
+        message VARCHAR NOT NULL,
+        parcel VARCHAR NOT NULL,
+        created_at TIMESTAMP NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE spend (
+        id VARCHAR PRIMARY KEY,
+        "at" TIMESTAMP NOT NULL,
+        "by" VARCHAR NOT NULL,
+        model VARCHAR NOT NULL,
+        state VARCHAR NOT NULL,
+        calls INTEGER NOT NULL,
+        input_tokens BIGINT NOT NULL,
+        output_tokens BIGINT NOT NULL,
+        micro BIGINT NOT NULL
+    )
+    """,
+    # What failed before was noted in one text; it is simply tried again.
+    "DELETE FROM meta WHERE key = 'cascade_failed'",
+)
+
+# The last word on how far a name is believed, and what waits for a session to end. Both hold words
+# of a person, so both are erasable: the ledger has no part of them.
+_M005 = (
+    """
+    CREATE TABLE verdict (
+        name VARCHAR NOT NULL,
+        kind VARCHAR NOT NULL,
+        trust VARCHAR NOT NULL,
+        reason VARCHAR NOT NULL,
+        until TIMESTAMP,
+        actor VARCHAR NOT NULL,
+        channel VARCHAR NOT NULL,
+        "at" TIMESTAMP NOT NULL,
+        op_id VARCHAR NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE queued (
+        id VARCHAR NOT NULL,
+        session_id VARCHAR NOT NULL,
+        verb VARCHAR NOT NULL,
+        name VARCHAR NOT NULL,
+        arguments VARCHAR NOT NULL,
+        actor VARCHAR NOT NULL,
+        channel VARCHAR NOT NULL,
+        "at" TIMESTAMP NOT NULL,
+        failure VARCHAR NOT NULL
+    )
+    """,
+)
+
 # (name, statements), in order; a name never changes its meaning.
 MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m001_create_tables", _M001),
     ("m002_keep_whole_versions", _M002),
     ("m003_keep_vectors", _M003),
     ("m004_find_the_withheld", _M004),
+    ("m005_keep_verdicts", _M005),
+    ("m005_keep_jobs_and_spending", _M005),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

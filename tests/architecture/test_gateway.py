@@ -19,8 +19,8 @@ PACKAGE = Path(__file__).parents[2] / "hypatia_mem"
 GATEWAY = {
     f"store/{name}.py"
     for name in (
-        "entries", "forgetting", "gateway", "merging", "messages", "tombstones", "undoing",
-        "upkeep", "versions", "writing",
+        "entries", "forgetting", "gateway", "merging", "messages", "tombstones", "trust",
+        "undoing", "upkeep", "versions", "writing",
     )
 }  # fmt: skip
 # Everybody else who may write, and exactly what. {} stands for what is put in at run time.
@@ -28,12 +28,14 @@ ALLOWED = {
     # handed an open transaction; only what leaves no state behind, or is derived
     "store/summaries.py": {"delete {}", "delete meta"},
     "store/transfer.py": {"insert tombstone"},
+    "store/jobs.py": {"insert job", "delete job", "insert spend", "delete spend"},
     "store/vectors.py": {"insert embedding", "delete embedding", "insert meta", "delete meta"},
     # before there is a transaction, or in a copy that nobody has open
     "store/connection.py": {"insert meta", "copy from database"},
     "store/migrations.py": {
         "create", "alter entry", "alter statement", "alter version", "update entry",
         "update statement", "insert version", "insert meta", "insert migration", "drop version_m001",
+        "delete meta",
     },
     # in the reader's own memory, after the store was let go
     "store/reading.py": {"create", "copy memory", "insert {}"},
