@@ -384,7 +384,38 @@ _M004 = (
     """,
 )
 
+# The last word on how far a name is believed, and what waits for a session to end. Both hold words
+# of a person, so both are erasable: the ledger has no part of them.
 _M005 = (
+    """
+    CREATE TABLE verdict (
+        name VARCHAR NOT NULL,
+        kind VARCHAR NOT NULL,
+        trust VARCHAR NOT NULL,
+        reason VARCHAR NOT NULL,
+        until TIMESTAMP,
+        actor VARCHAR NOT NULL,
+        channel VARCHAR NOT NULL,
+        "at" TIMESTAMP NOT NULL,
+        op_id VARCHAR NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE queued (
+        id VARCHAR NOT NULL,
+        session_id VARCHAR NOT NULL,
+        verb VARCHAR NOT NULL,
+        name VARCHAR NOT NULL,
+        arguments VARCHAR NOT NULL,
+        actor VARCHAR NOT NULL,
+        channel VARCHAR NOT NULL,
+        "at" TIMESTAMP NOT NULL,
+        failure VARCHAR NOT NULL
+    )
+    """,
+)
+
+_M006 = (
     """
     CREATE TABLE job (
         id VARCHAR PRIMARY KEY,
@@ -417,37 +448,6 @@ _M005 = (
     "DELETE FROM meta WHERE key = 'cascade_failed'",
 )
 
-# The last word on how far a name is believed, and what waits for a session to end. Both hold words
-# of a person, so both are erasable: the ledger has no part of them.
-_M005 = (
-    """
-    CREATE TABLE verdict (
-        name VARCHAR NOT NULL,
-        kind VARCHAR NOT NULL,
-        trust VARCHAR NOT NULL,
-        reason VARCHAR NOT NULL,
-        until TIMESTAMP,
-        actor VARCHAR NOT NULL,
-        channel VARCHAR NOT NULL,
-        "at" TIMESTAMP NOT NULL,
-        op_id VARCHAR NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE queued (
-        id VARCHAR NOT NULL,
-        session_id VARCHAR NOT NULL,
-        verb VARCHAR NOT NULL,
-        name VARCHAR NOT NULL,
-        arguments VARCHAR NOT NULL,
-        actor VARCHAR NOT NULL,
-        channel VARCHAR NOT NULL,
-        "at" TIMESTAMP NOT NULL,
-        failure VARCHAR NOT NULL
-    )
-    """,
-)
-
 # (name, statements), in order; a name never changes its meaning.
 MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m001_create_tables", _M001),
@@ -455,7 +455,7 @@ MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m003_keep_vectors", _M003),
     ("m004_find_the_withheld", _M004),
     ("m005_keep_verdicts", _M005),
-    ("m005_keep_jobs_and_spending", _M005),
+    ("m006_keep_jobs_and_spending", _M006),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 
