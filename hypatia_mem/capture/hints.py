@@ -259,8 +259,13 @@ def looks_random(word: str) -> bool:
 
 def is_texture(word: str) -> bool:
     """Tell whether 22 or more letters and digits change class as often as chance would have it."""
+    return len(word.translate(_CLASSES)) >= 22 and changes_often(word)
+
+
+def changes_often(word: str) -> bool:
+    """Tell whether small letters, capitals and digits take turns as chance would have it."""
     texture = word.translate(_CLASSES)
-    if "0" not in texture or "a" not in texture or "A" not in texture or len(texture) < 22:
+    if "0" not in texture or "a" not in texture or "A" not in texture:
         return False
     # A single digit is what a name in camelCase may have: "convertOldToNewFormatV2Data".
     least = 0.4 if texture.count("0") > 1 else 0.55
@@ -378,7 +383,20 @@ def _has_token(data: bytes) -> bool:
             body = data[start : start + count]
             if len(body) == count and not body.translate(None, allowed):
                 return True
+            if _is_broken(body, allowed) and (len(prefix) > 5 or _starts_word(data, at)):
+                return True
     return _has_odd_token(data)
+
+
+def _starts_word(data: bytes, at: int) -> bool:
+    before = data[at - 1 : at]
+    return not before.isalnum() or (data[at - 2 : at - 1] == b"\\" and before in b"nrt")
+
+
+def _is_broken(body: bytes, allowed: bytes) -> bool:
+    """Tell whether a token's letters stop at the end of a line or a string, four or more of them."""
+    length = len(body) - len(body.lstrip(allowed))
+    return length >= 4 and body[length : length + 1] in (b"\\", b"'", b"`")
 
 
 def _has_odd_token(data: bytes) -> bool:
@@ -546,8 +564,21 @@ def has_random_part(word: str) -> bool:
     if "/" in word:
         if word.startswith(("/", "~")) or "." in word:
             return is_blob(word)
-        return looks_random(word) or is_blob(word)
-    return any(looks_random(part) for part in word.split(".")) or is_blob(word)
+        return looks_random(word) or is_blob(word) or wraps_token(word)
+    return any(looks_random(part) for part in word.split(".")) or is_blob(word) or wraps_token(word)
+
+
+def wraps_token(word: str) -> bool:
+    """Tell whether the word is base64 of a line with a token in it."""
+    if len(word) > 4096 or "." in word or "_" in word or "-" in word:
+        return False
+    from binascii import a2b_base64
+
+    try:
+        line = a2b_base64(word + "==")
+    except ValueError:
+        return False
+    return line.isascii() and _has_token(line)
 
 
 def is_blob(word: str) -> bool:

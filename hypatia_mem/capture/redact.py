@@ -9,7 +9,8 @@ there, so that an event costs only the patterns it needs: compiling a regular ex
 dearest thing that happens here. No pattern can backtrack further than a fixed number of
 characters, so that the time grows with the length of the text and nothing else.
 
-The families: ``secret_shapes`` (what a value looks like), ``secret_names`` (what it is called).
+The families: ``secret_shapes`` (what a value looks like), ``secret_names`` (what it is called),
+``secret_breaks`` (what is broken over lines).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from hypatia_mem.capture.secret_breaks import broken_tokens, continued
 from hypatia_mem.capture.secret_names import LABELS, QUOTED, assigned, is_secret, kind_of_key
 from hypatia_mem.capture.secret_shapes import (
     commands,
@@ -122,7 +124,8 @@ def _find(text: str) -> list[Span]:
     lowered = text.lower()
     if len(lowered) != len(text):  # only the dotted capital I grows when it is lowered
         lowered = text.replace("\u0130", "I").lower()
-    return [span for family in _FAMILIES for span in family(text, lowered)]
+    spans = [span for family in _FAMILIES for span in family(text, lowered)]
+    return [*spans, *continued(text, spans)]
 
 
 def _apply(text: str, spans: list[Span]) -> tuple[str, bool]:
@@ -167,6 +170,7 @@ def _private(text: str) -> Iterator[Span]:
 _FAMILIES: tuple[Family, ...] = (
     pem,
     tokens,
+    broken_tokens,
     url_logins,
     headers,
     commands,

@@ -13,6 +13,7 @@ from hypatia_mem.capture.secret_names import BARE, ENV, is_name_of_secret, is_re
 from hypatia_mem.capture.spans import Span, positions, starts_word
 
 __all__ = [
+    "TOKENS",
     "commands",
     "headers",
     "numbers",
@@ -62,14 +63,14 @@ _ENDS = {
     "u": "[A-Z0-9]*",
     "w": r"[A-Za-z0-9_+/=.~%:$,&?-]*[A-Za-z0-9_+/=~%$-]",
 }
-_TOKENS = tuple(
+TOKENS = tuple(
     (prefix.decode(), kind, alphabet, count) for prefix, kind, alphabet, count in hints.TOKENS
 )
 
 
 def tokens(text: str, _lowered: str) -> Iterator[Span]:
     """Tokens that say by their first letters whose they are."""
-    for prefix, kind, alphabet, count in _TOKENS:
+    for prefix, kind, alphabet, count in TOKENS:
         if not count or kind == "jwt" or prefix not in text:
             continue
         allowed = hints.ALPHABETS[alphabet]

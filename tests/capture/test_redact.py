@@ -8,9 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from hypatia_mem.capture.hints import may_hold_secret
 from hypatia_mem.capture.redact import redact_event, redact_text
 from tests.capture.corpus.lookalikes import LOOKALIKES, prompt_event, stop_event
-from tests.capture.corpus.secrets import NAMED, PREFIXED, Planted, body, pem, planted
+from tests.capture.corpus.secrets import (
+    NAMED,
+    PREFIXED,
+    Planted,
+    body,
+    pem,
+    planted,
+    tokens,
+    wrapped,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = planted()
@@ -38,6 +48,33 @@ def test_a_planted_secret_is_gone_from_both_events(case: Planted) -> None:
         out = json.loads(redact_event(event))
         text = out.get("prompt") or out["last_assistant_message"]
         assert not [needle for needle in case.needles if needle in text]
+
+
+def test_a_wrapped_or_broken_secret_is_gone() -> None:
+    """In base64, in a file's name, over two lines: as prompt, as answer, and as it stands."""
+    cases = wrapped()
+    assert len(cases) > 10 * len(tokens())
+    for case in cases:
+        out = redact_text(case.text)
+        assert not [needle for needle in case.needles if needle in out], case.name
+        assert redact_text(out) == out, case.name
+        for event in (prompt_event(case.text), stop_event(case.text)):
+            assert may_hold_secret(event), case.name
+
+
+@pytest.mark.parametrize("first", [secret for _, secret in tokens()[:8]])
+@pytest.mark.parametrize(
+    "second",
+    [
+        "and then it failed", "main", "UserProfile2Panel", "convertOldToNewHypaV2Data", "README.md",
+        "2024-01-02T03:04:05", "3f2c1ab", "da39a3ee5e6b4b0d3255bfef95601890afd80709", "v1.2.3-rc1",
+        "01234567-89ab-4cde-8f01-23456789abcd", "PORT=8080", "/usr/local/bin", "12345678901234",
+        "MAX_CONNECTIONS_V2", "https://example.org/a1B2c3", "npm run build2", "Übermut",
+    ],
+)  # fmt: skip
+def test_the_line_after_a_secret_stays(first: str, second: str) -> None:
+    """What follows a secret is no part of it."""
+    assert redact_text(f"{first}\n{second}\nend").endswith(f"]\n{second}\nend")
 
 
 @pytest.mark.parametrize("text", LOOKALIKES)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.capture.corpus.lookalikes import LOOKALIKES
-from tests.capture.corpus.secrets import Planted, planted
+from tests.capture.corpus.secrets import Planted, planted, wrapped
 from tests.system.machine import Machine
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -62,9 +62,11 @@ def transcript(path: Path, cases: list[Planted], session: str) -> None:
 
 def test_no_planted_secret_is_kept_anywhere(machine: Machine, tmp_path: Path) -> None:
     """Every kind by hook, every case by transcript; then every byte, table and process is read."""
-    cases = planted()
-    kinds = [case for case in cases if "/" not in case.name or case.name.endswith("/sentence")]
-    assert len(kinds) >= 60
+    plain, twisted = planted(), wrapped()
+    cases = [*plain, *twisted]
+    kinds = [case for case in plain if "/" not in case.name or case.name.endswith("/sentence")]
+    assert len(kinds) >= 120
+    kinds += twisted[::12]  # of the others every kind by transcript, a few by hook
     needles = {needle for case in cases for needle in case.needles}
     lines = tmp_path / "transcript.jsonl"
     transcript(lines, cases, "seen")

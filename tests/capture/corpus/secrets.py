@@ -262,6 +262,44 @@ PLACES = (
 )
 
 
+# Wrapped or broken over lines: first and second half, and the whole in base64.
+WRAPPED = (
+    ("base64", "data:\n  key: {coded}"),
+    ("base64-command", "echo {coded} | base64 -d > key"),
+    ("file", "cat /home/joe/keys/{whole}.txt"),
+    ("folder", "ls /tmp/key_{whole}/a.json"),
+    ("archive", "tar xf backup-{whole}.tar.gz"),
+    ("line-end", "the key:\n{first}\n{second}\nend"),
+    ("backslash", "export KEY={first}\\\n{second}\nmake"),
+    ("backslash-indented", "KEY={first}\\\n    {second}\n"),
+    ("sum", 'key = "{first}" +\n    "{second}"\n'),
+    ("implicit-sum", "key = (\n    '{first}'\n    '{second}'\n)"),
+    ("escaped", "{{'out': 'key\\n{first}\\n{second}\\nend'}}"),
+    ("quoted-mail", "> {first}\n> {second}\n> end"),
+)
+# What no reader could tell from a digest, a number or a word that stands on the next line.
+_ONE_KIND_OF_LETTERS = {
+    "aws-access", "aws-session", "airtable", "telegram", "azure-client", "mailchimp", "bare-random",
+    "bcrypt", "discord-bot", "openrouter", "slack-user", "postman",
+}  # fmt: skip
+
+
+def wrapped() -> list[Planted]:
+    """Return the tokens in base64, in file names, and broken in the middle over two lines."""
+    cases = []
+    for name, secret in tokens():
+        coded = base64.b64encode(secret.encode()).decode()
+        half = len(secret) // 2
+        parts = {"whole": secret, "first": secret[:half], "second": secret[half:], "coded": coded}
+        for place, template in WRAPPED:
+            broken = "{second}" in template
+            if (broken or "{whole}" in template) and name in _ONE_KIND_OF_LETTERS:
+                continue
+            needles = (secret[half:],) if broken else (secret, coded)
+            cases.append(Planted(f"{name}/{place}", template.format(**parts), needles))
+    return cases
+
+
 def planted() -> list[Planted]:
     """Return every case of the corpus."""
     cases = [
