@@ -17,18 +17,32 @@ import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from hypatia_mem.errors import StoreCorrupt, StoreError
+from hypatia_mem.errors import StoreBusy, StoreCorrupt, StoreError
 from hypatia_mem.store.connection import FILE, attached, copy_database, open_store, store_error
 from hypatia_mem.store.lease import lease
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Snapshot", "copy_store", "make_snapshot", "newest_verified", "restore", "snapshots"]
+__all__ = [
+    "Snapshot",
+    "copy_store",
+    "make_snapshot",
+    "newest_verified",
+    "pack",
+    "remove_older",
+    "restore",
+    "rewrite",
+    "snapshots",
+    "sync_folder",
+    "verified_counts",
+]
 
 KEEP = 3
+_TRIES = 3
+_Mark: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +63,30 @@ def make_snapshot(home: Path, *, deadline: float = 10.0) -> Snapshot:
 
     Raises StoreError when the copy does not say what the store says; it is thrown away then.
     """
-    folder = home / "snapshots"
+    snapshot, _ = _made(home, deadline)
+    remove_older(home, KEEP)
+    return snapshot
+
+
+def _made(home: Path, deadline: float) -> tuple[Snapshot, _Mark]:
     made = datetime.now(UTC).replace(tzinfo=None)
-    final = folder / f"{made:%Y%m%dT%H%M%S%f}.duckdb"
+    final = home / "snapshots" / f"{made:%Y%m%dT%H%M%S%f}.duckdb"
+    snapshot, mark = pack(home, final, made, deadline)
+    _write_note(snapshot)
+    return snapshot, mark
+
+
+def pack(home: Path, final: Path, made: datetime, deadline: float = 10.0) -> tuple[Snapshot, _Mark]:
+    """Put a verified copy of the store at ``final``, without a note; and by what it was a copy of.
+
+    The copy holds no dead space and no deleted bytes. Raises what ``make_snapshot`` raises.
+    """
+    folder = final.parent
     temporary = folder / f".{final.name}.{os.getpid()}"
     raw = folder / f"{temporary.name}.raw"
     umask = os.umask(0o077)
     try:
-        copy_store(home, raw, deadline)
+        mark = copy_store(home, raw, deadline)
         snapshot = _packed(home, raw, temporary, final, made)
         _sync(temporary)
         temporary.replace(final)
@@ -64,26 +94,66 @@ def make_snapshot(home: Path, *, deadline: float = 10.0) -> Snapshot:
         os.umask(umask)
         for left in folder.glob(f"{temporary.name}*"):
             left.unlink(missing_ok=True)
-    _write_note(snapshot)
-    for old in snapshots(home)[KEEP:]:
-        _note(old.path).unlink(missing_ok=True)
-        old.path.unlink(missing_ok=True)
-    return snapshot
+    return snapshot, mark
 
 
-def copy_store(home: Path, target: Path, deadline: float = 10.0) -> None:
+def remove_older(home: Path, keep: int) -> int:
+    """Remove all but the newest ``keep`` snapshots; return how many went."""
+    old = snapshots(home)[keep:]
+    for one in old:
+        _note(one.path).unlink(missing_ok=True)
+        one.path.unlink(missing_ok=True)
+    return len(old)
+
+
+def rewrite(home: Path, *, deadline: float = 10.0) -> Snapshot:
+    """Put a copy without a deleted byte in the store's place; return the snapshot that it is of.
+
+    The copy is made without keeping anybody waiting and takes the place only of the very file it
+    was made of, under the lease: a change meanwhile means another try. A kill at any instant leaves
+    the one file or the other, both whole. Raises StoreBusy when writers never pause, and what
+    ``make_snapshot`` raises; the store is as it was then.
+    """
+    temporary = home / f".{FILE}.{os.getpid()}"
+    try:
+        for _ in range(_TRIES):
+            snapshot, mark = _made(home, deadline)
+            _copy(snapshot.path, temporary)
+            with lease(home, write=True, deadline=deadline):
+                if _mark_of(home) == mark:
+                    temporary.replace(home / FILE)
+                    sync_folder(home)
+                    return snapshot
+    finally:
+        temporary.unlink(missing_ok=True)
+    raise StoreBusy(
+        "the store was written again and again while it was copied",
+        hint="Try again when no session is busy.",
+    )
+
+
+def _mark_of(home: Path) -> _Mark:
+    """Return what tells a state of the store's file from every other; a log makes it another."""
+    found = (home / FILE).stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns, len(_logs(home))
+
+
+def copy_store(home: Path, target: Path, deadline: float = 10.0) -> _Mark:
     """Copy the store's file; readers are not disturbed, a writer waits as long as the copy takes.
 
     Never called by a process that has the store attached: closing the file would drop its lock.
+    Returns what it was a copy of.
     """
     # Makes the first one, plays back what a killed writer left, finds a foreign program in it.
     write = not (home / FILE).exists() or bool(_logs(home))
     with open_store(home, write=write, deadline=deadline):
         pass
     with lease(home, write=False, deadline=deadline):
+        mark = _mark_of(home)
         _copy(home / FILE, target, durable=False)
         for log in _logs(home):  # another writer was killed just now
             _copy(log, target.with_name(target.name + log.name.removeprefix(FILE)), durable=False)
+    return mark
 
 
 def _logs(home: Path) -> list[Path]:
@@ -140,7 +210,9 @@ def restore(home: Path) -> Path:
     """Set a damaged store aside and put the best that can be had in its place.
 
     That is a copy of the store itself, if every row of it can still be read (a damaged key index
-    or a false alarm costs nothing then); else the newest readable snapshot; else nothing. Returns
+    or a false alarm costs nothing then); else of the store as it was before a log that cannot be
+    read (nobody was told that what is in a log alone is kept); else the newest readable snapshot;
+    else nothing. Returns
     the folder that keeps the damaged files. A snapshot's cursors are its own, so the next drain
     reads every later turn again from the retained spool. A kill in here leaves a store that is
     damaged still, or missing beside its snapshots: both are restored at the next try.
@@ -151,8 +223,10 @@ def restore(home: Path) -> Path:
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = home / f".{FILE}.{os.getpid()}"
         try:
-            usable = _salvaged(home / FILE, temporary) or any(
-                _copied_whole(snapshot, temporary) for snapshot in snapshots(home)
+            usable = (
+                _salvaged(home / FILE, temporary)
+                or _salvaged_without_log(home, temporary)
+                or any(_copied_whole(snapshot, temporary) for snapshot in snapshots(home))
             )
             for path in [
                 *home.glob(FILE + ".*"),
@@ -200,6 +274,29 @@ def _salvaged(damaged: Path, target: Path) -> bool:
     else:
         _sync(target)
     return whole
+
+
+def _salvaged_without_log(home: Path, target: Path) -> bool:
+    """Copy the store as the last clean close left it; False when there is no log to leave out."""
+    if not _logs(home) or not (home / FILE).exists():
+        return False
+    alone = target.with_name(f"{target.name}.alone")
+    with contextlib.suppress(OSError):
+        _copy(home / FILE, alone, durable=False)
+        return _salvaged(alone, target)
+    return False
+
+
+def verified_counts(file: Path) -> dict[str, int]:
+    """Return a copy's rows by table after reading it to its end; raises StoreCorrupt."""
+    import duckdb
+
+    try:
+        with attached(file, write=False) as copy:
+            _read_all(copy)
+            return _counts(copy)
+    except duckdb.Error as error:
+        raise StoreCorrupt(f"the copy cannot be read: {file} ({type(error).__name__})") from error
 
 
 def _copied_whole(snapshot: Snapshot, target: Path) -> bool:
@@ -281,6 +378,16 @@ def _copy(source: Path, target: Path, *, durable: bool = True) -> None:
         if durable:
             out.flush()
             os.fsync(out.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a renaming in a folder outlast a loss of power, where the system knows how."""
+    with contextlib.suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def _sync(path: Path) -> None:
