@@ -6,6 +6,9 @@ and touches one line: comments and keys of other versions stay.
 
 The hook cannot afford TOML. It reads ``hook.conf``, a few ``key=value`` lines rendered from the
 settings by ``write_hook_conf`` whenever they change; the environment does not enter it.
+
+What costs money, or says where a person's words and key are sent, counts only from ``config.toml``:
+an environment can be set by whatever project a session happens to run in.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ __all__ = [
 ]
 
 _Value: TypeAlias = str | int | bool
-_Kind: TypeAlias = Literal["choice", "whole", "switch"]
+_Kind: TypeAlias = Literal["choice", "whole", "switch", "text"]
 _ON = ("on", "true", "yes", "1")
 _OFF = ("off", "false", "no", "0")
 _ENV = "HYPATIA_MEM_"
@@ -61,6 +64,16 @@ class Settings:
     summary_words: int = 600
     summary_window: int = 0
     summary_floor: int = 30
+    summary_model: str = ""
+    summary_stand_in: bool = True
+    anthropic_key_file: str = ""
+    anthropic_url: str = ""
+    claude_command: str = "claude"
+    model_timeout_seconds: int = 180
+    model_calls_per_minute: int = 10
+    model_day_calls: int = 200
+    model_day_cents: int = 100
+    model_call_cents: int = 25
     cascade_max_tokens: int = 0
     cascade_percent: int = 90
     cascade_batch: int = 16
@@ -79,6 +92,8 @@ class Setting:
     choices: tuple[str, ...] = ()
     least: int = 0
     most: int = 0
+    file_only: bool = False  # not from the environment
+    costly: tuple[str, ...] = ()  # of the choices, those that are not taken from the environment
 
     @property
     def allowed(self) -> str:
@@ -87,6 +102,8 @@ class Setting:
             return " | ".join(self.choices)
         if self.kind == "switch":
             return "on | off"
+        if self.kind == "text":
+            return "one line of text"
         return f"{self.least} to {self.most}"
 
     @property
@@ -124,10 +141,18 @@ def _parse_whole(setting: Setting, value: object) -> _Value | None:
     return value if setting.least <= value <= setting.most else None
 
 
+def _parse_text(setting: Setting, value: object) -> _Value | None:
+    """Return a line that stands in TOML between quotation marks as it is."""
+    if not isinstance(value, str) or len(value) > 4000 or not (value.isprintable() or not value):
+        return None
+    return value if '"' not in value and "\\" not in value else None
+
+
 _PARSERS: Mapping[_Kind, Callable[[Setting, object], _Value | None]] = {
     "choice": _parse_choice,
     "switch": _parse_switch,
     "whole": _parse_whole,
+    "text": _parse_text,
 }
 
 SETTINGS: Mapping[str, Setting] = {
@@ -182,8 +207,10 @@ SETTINGS: Mapping[str, Setting] = {
             "summary_by",
             "choice",
             "Who condenses old messages: sentences chosen by the program itself, without a model "
-            "(extractive), the session's own agent when it is asked to (agent), or nobody (off).",
-            choices=("extractive", "agent", "off"),
+            "(extractive), the session's own agent when it is asked to (agent), a model by its API "
+            "with your key (anthropic), your own claude -p (claude-cli), or nobody (off).",
+            choices=("extractive", "agent", "anthropic", "claude-cli", "off"),
+            costly=("anthropic", "claude-cli"),
         ),
         Setting(
             "summary_words",
@@ -206,6 +233,75 @@ SETTINGS: Mapping[str, Setting] = {
             "the most frequent ones are listed at its end.",
             least=0,
             most=100,
+        ),
+        Setting(
+            "summary_model",
+            "text",
+            "The model that anthropic or claude-cli is asked for; empty is a small, cheap one.",
+            file_only=True,
+        ),
+        Setting(
+            "summary_stand_in",
+            "switch",
+            "Let extractive make, marked as such, what a model has failed to condense for good.",
+        ),
+        Setting(
+            "anthropic_key_file",
+            "text",
+            "The file that holds your API key; empty is ANTHROPIC_API_KEY of your environment. One "
+            "that stands in a project's own files is never used.",
+            file_only=True,
+        ),
+        Setting(
+            "anthropic_url",
+            "text",
+            "Where the Messages API is; empty is Anthropic's own address.",
+            file_only=True,
+        ),
+        Setting(
+            "claude_command",
+            "text",
+            "The claude that claude-cli runs: a name on your PATH, or a path.",
+            file_only=True,
+        ),
+        Setting(
+            "model_timeout_seconds",
+            "whole",
+            "How long one answer of a model is waited for.",
+            least=1,
+            most=3600,
+        ),
+        Setting(
+            "model_calls_per_minute",
+            "whole",
+            "So many calls of a model a minute at most.",
+            least=1,
+            most=1000,
+            file_only=True,
+        ),
+        Setting(
+            "model_day_calls",
+            "whole",
+            "So many calls of a model a day (UTC) at most; what is over waits.",
+            least=0,
+            most=1_000_000,
+            file_only=True,
+        ),
+        Setting(
+            "model_day_cents",
+            "whole",
+            "So many US cents a day (UTC) for models at most; what is over waits.",
+            least=0,
+            most=10_000_000,
+            file_only=True,
+        ),
+        Setting(
+            "model_call_cents",
+            "whole",
+            "So many US cents for one call at most; larger batches are split.",
+            least=1,
+            most=1_000_000,
+            file_only=True,
         ),
         Setting(
             "cascade_max_tokens",
@@ -285,7 +381,13 @@ def read_settings(home: Path, environ: Mapping[str, str] | None = None) -> Loade
             problems.append(f"config.toml: {_unknown(key).message}")
     for key in SETTINGS:
         text = (os.environ if environ is None else environ).get(_ENV + key.upper())
-        if text is not None:
+        row = SETTINGS[key]
+        if text is not None and (row.file_only or text in row.costly):
+            problems.append(
+                f"{_ENV}{key.upper()} is not taken from the environment, because it can cost money "
+                f"or send your words elsewhere; set it with: hypatia-mem config set {key}"
+            )
+        elif text is not None:
             _take(key, text, "env", values, sources, problems)
     return Loaded(replace(Settings(), **values), sources, tuple(problems))
 

@@ -217,3 +217,35 @@ def test_the_files_are_private(home):
     for name in ("config.toml", "hook.conf"):
         assert stat.S_IMODE((home / name).stat().st_mode) == 0o600
     assert [p.name for p in home.iterdir() if p.name.startswith(".")] == []
+
+
+COSTLY = {
+    "summary_by": "anthropic", "summary_model": "dear", "anthropic_key_file": "/p/.env",
+    "anthropic_url": "http://elsewhere", "claude_command": "/p/claude",
+    "model_day_cents": "9999", "model_call_cents": "9999", "model_day_calls": "9999",
+    "model_calls_per_minute": "999",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", COSTLY)
+def test_what_costs_money_or_sends_words_away_is_not_taken_from_the_environment(home, key):
+    """A project that a session runs in can set the environment; the file is the person's own."""
+    loaded = read_settings(home, {f"HYPATIA_MEM_{key.upper()}": COSTLY[key]})
+    assert loaded.settings == Settings()
+    assert "not taken from the environment" in loaded.problems[0]
+
+    set_value(home, key, COSTLY[key])
+    loaded = read_settings(home, {})
+    assert str(getattr(loaded.settings, key)) == COSTLY[key]
+    assert loaded.problems == ()
+
+
+def test_the_environment_may_still_choose_what_costs_nothing(home):
+    set_value(home, "summary_by", "anthropic")
+    assert read_settings(home, {"HYPATIA_MEM_SUMMARY_BY": "off"}).settings.summary_by == "off"
+
+
+@pytest.mark.parametrize("text", ['a"b', "a\\b", "a\nb", "x" * 5000])
+def test_a_text_is_one_plain_line(home, text):
+    with pytest.raises(ConfigError, match="anthropic_url cannot be"):
+        set_value(home, "anthropic_url", text)
