@@ -1,13 +1,12 @@
 """Opening the store, and closing it. No path of the program opens DuckDB any other way.
 
-``open_store`` imports duckdb *before* it takes the lease, attaches the file with an explicit type
-from an in-memory connection (see ``lease``), and closes cleanly, which checkpoints: a pending log
-would cost its replay at each open. A reader of a store that does not exist yet sees an empty one.
+``open_store`` has an engine running *before* it takes the lease, attaches the file with an explicit
+type (see ``lease``), and closes it cleanly, which checkpoints: a pending log would cost its replay
+at each open. A reader of a store that does not exist yet sees an empty one.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from hypatia_mem.store import buried, migrations
+from hypatia_mem.store.engine import closing, engine, quoted
 from hypatia_mem.store.lease import lease
 from hypatia_mem.store.opened import KnownMessage, KnownRoot, Store
 
@@ -35,12 +35,6 @@ __all__ = [
 ]
 
 FILE = "memory.duckdb"
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "threads": 2,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "preserve_insertion_order": True,
-}
 # Small row groups: a close rewrites the last group of every table that changed, however few rows.
 _OPTIONS = "TYPE duckdb, BLOCK_SIZE 16384, ROW_GROUP_SIZE 8192, STORAGE_VERSION 'v1.5.0'"
 _CORRUPT = (
@@ -82,41 +76,52 @@ class _Behind(Exception):
 
 @contextmanager
 def _opened(home: Path, *, write: bool, deadline: float, create: bool) -> Iterator[Store]:
-    import duckdb  # before the lease: its import takes longer than all the rest
-
     until = time.monotonic() + deadline
-    with _home_made(home), ExitStack() as held:
+    with ExitStack() as started, ExitStack() as held:
+        started.enter_context(_home_made(home))
+        started.enter_context(_explained(home))
+        connection = started.enter_context(engine(home, again=True))
         held.enter_context(lease(home, write=write, deadline=deadline))
         exists = (home / FILE).exists()
         if not exists:
             _refuse_to_begin_anew(home)
             if not create:
                 raise StoreError(f"there is no store in {home}", hint="Type a prompt first.")
-        try:
-            with _connected(home, write=write, exists=exists, until=until) as connection:
-                store = Store(home, connection, held)
-                if write:
-                    buried.follow(store)
-                elif exists and buried.is_behind(store):
-                    raise _Behind
-                yield store
-        except duckdb.Error as error:
-            raise store_error(error, home) from error
+        held.enter_context(_connected(connection, home, write=write, exists=exists, until=until))
+        store = Store(home, connection, held)
+        if write:
+            buried.follow(store)
+        elif exists and buried.is_behind(store):
+            raise _Behind
+        yield store
+        if store.is_let_go:  # the engine holds what was read
+            connection.close()
+
+
+@contextmanager
+def _explained(home: Path) -> Iterator[None]:
+    """Say what the engine's errors mean."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise store_error(error, home) from error
 
 
 @contextmanager
 def attached(file: Path, *, write: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     """Attach any DuckDB file as ``kb``; for snapshots, which nobody else has open."""
-    with _engine(file.parent) as connection:
+    with engine(file.parent) as connection:
         mode = _OPTIONS if write else "TYPE duckdb, READ_ONLY"
-        connection.execute(f"ATTACH '{_quoted(file)}' AS kb ({mode})")
+        connection.execute(f"ATTACH '{quoted(file)}' AS kb ({mode})")
         connection.execute("USE kb")
         yield connection
 
 
 def copy_database(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     """Copy all of ``kb`` into a new file, without dead space and deleted bytes."""
-    connection.execute(f"ATTACH '{_quoted(file)}' AS copy ({_OPTIONS})")
+    connection.execute(f"ATTACH '{quoted(file)}' AS copy ({_OPTIONS})")
     try:
         connection.execute("COPY FROM DATABASE kb TO copy")
     finally:
@@ -143,13 +148,13 @@ def _home_made(home: Path) -> Iterator[None]:
 
 @contextmanager
 def _connected(
-    home: Path, *, write: bool, exists: bool, until: float
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    with _engine(home) as connection:
-        if exists or write:
-            _attach(connection, home / FILE, _OPTIONS if write else "TYPE duckdb, READ_ONLY", until)
-        else:
-            connection.execute("ATTACH ':memory:' AS kb")
+    connection: duckdb.DuckDBPyConnection, home: Path, *, write: bool, exists: bool, until: float
+) -> Iterator[None]:
+    if exists or write:
+        _attach(connection, home / FILE, _OPTIONS if write else "TYPE duckdb, READ_ONLY", until)
+    else:
+        connection.execute("ATTACH ':memory:' AS kb")
+    with closing(connection):
         connection.execute("USE kb")
         if write or not exists:
             if migrations.migrate(connection):
@@ -162,7 +167,7 @@ def _connected(
                 )
             if len(applied) < migrations.SCHEMA_VERSION:
                 raise _Behind
-        yield connection
+        yield
         if write:
             connection.execute("CHECKPOINT kb")
 
@@ -173,7 +178,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, file: Path, mode: str, until:
 
     while True:
         try:
-            connection.execute(f"ATTACH '{_quoted(file)}' AS kb ({mode})")
+            connection.execute(f"ATTACH '{quoted(file)}' AS kb ({mode})")
             return
         except duckdb.Error as error:
             if not _is_locked(error) or time.monotonic() >= until:
@@ -183,27 +188,6 @@ def _attach(connection: duckdb.DuckDBPyConnection, file: Path, mode: str, until:
 
 def _is_locked(error: duckdb.Error) -> bool:
     return type(error).__name__ == "IOException" and "could not set lock" in str(error).lower()
-
-
-@contextmanager
-def _engine(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Start an engine with nothing attached, and end it.
-
-    Whatever it makes is the owner's alone: the log beside the file comes at the first commit, so
-    the mask holds for the whole block. A large query spills into ``folder``; by itself the engine
-    would put the text of messages into ``.tmp`` of whatever project one stands in.
-    """
-    import duckdb
-
-    umask = os.umask(0o077)
-    try:
-        connection = duckdb.connect(config={**_CONFIG, "temp_directory": _text(folder / ".spill")})
-        try:
-            yield connection
-        finally:
-            connection.close()
-    finally:
-        os.umask(umask)
 
 
 def _refuse_to_begin_anew(home: Path) -> None:
@@ -222,29 +206,6 @@ def _note_birth(connection: duckdb.DuckDBPyConnection) -> None:
         " WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'born')",
         [str(time.time())],
     )
-
-
-def _quoted(path: Path) -> str:
-    """Return a path for an SQL literal: ATTACH takes no parameters."""
-    return _text(path).replace("'", "''")
-
-
-def _text(path: Path) -> str:
-    """Return an absolute path as text. Raises StoreError for one that the engine cannot open."""
-    text = str(path.absolute())
-    if "?" in text:  # the engine would look for its log at another place
-        raise StoreError(
-            f"DuckDB cannot open a file in a folder with a question mark in its name: {text}",
-            hint="Set HYPATIA_MEM_HOME to another folder.",
-        )
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise StoreError(
-            f"DuckDB cannot open a file in a folder whose name is not UTF-8: {text!a}",
-            hint="Set HYPATIA_MEM_HOME to another folder.",
-        ) from None
-    return text
 
 
 def store_error(error: duckdb.Error, home: Path) -> StoreError:

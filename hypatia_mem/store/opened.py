@@ -61,8 +61,9 @@ class Store:
     """An open store. Valid inside its ``with open_store(...)`` block only."""
 
     def __init__(self, home: Path, connection: duckdb.DuckDBPyConnection, held: ExitStack) -> None:
-        """Wrap a connection that ``open_store`` made; ``held`` holds the lease."""
+        """Wrap a connection that ``open_store`` made; ``held`` holds file and lease."""
         self.home = home
+        self.is_let_go = False
         self._connection = connection
         self._held = held
 
@@ -76,8 +77,7 @@ class Store:
 
         What the reader has copied into the engine's own memory can be read on, at leisure.
         """
-        self._connection.execute("USE memory")
-        self._connection.execute("DETACH kb")
+        self.is_let_go = True
         self._held.close()
 
     @contextmanager
@@ -255,6 +255,22 @@ class Store:
         """Return what identifies each stored message of a session, in order."""
         found = self.run("SELECT * FROM message WHERE session_id = ? ORDER BY turn", [session_id])
         return [KnownMessage(row) for row in found]
+
+    def unsealed(
+        self, known: Iterable[KnownMessage], digests: Iterable[str]
+    ) -> list[KnownMessage]:
+        """Give deleted messages back the digests of their texts, as far as they are among these.
+
+        So what brings the words of a deleted message again is known as that message's.
+        """
+        messages = list(known)
+        lost = [one for one in messages if rows.is_sealed(one.text_digest)]
+        if lost:
+            key = ledger.load_key(self.home)
+            plain = {rows.seal(key, digest): digest for digest in digests}
+            for one in lost:
+                one.text_digest = plain.get(one.text_digest, one.text_digest)
+        return messages
 
     # -- upkeep
 
