@@ -448,6 +448,13 @@ _M006 = (
     "DELETE FROM meta WHERE key = 'cascade_failed'",
 )
 
+# Of whom a tombstone is, by what the ledger calls it; what of it the digest is (its value, what that
+# looks like, its name, a statement); and how its value is told in other words (``likeness``).
+_M007 = tuple(
+    f"ALTER TABLE tombstone ADD COLUMN {column} VARCHAR DEFAULT ''"
+    for column in ("target", "part", "sketch")
+)
+
 # (name, statements), in order; a name never changes its meaning.
 MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m001_create_tables", _M001),
@@ -456,6 +463,7 @@ MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m004_find_the_withheld", _M004),
     ("m005_keep_verdicts", _M005),
     ("m006_keep_jobs_and_spending", _M006),
+    ("m007_sketch_the_forgotten", _M007),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -1,0 +1,475 @@
+"""How alike two wordings are, told from keyed digests of their words.
+
+A *sketch* holds of every telling word of a text a few short keyed digests: of its stem (or of the
+concept it stands for, see ``concepts``), and of its consonants, which a slip of the pen leaves as
+they are. With each goes how much the word counts; words that say little by themselves are left out.
+The digests are sorted, so the order of the words is not kept. Without the key nothing can be told
+from it but how many words there were.
+
+Two texts are alike when they share most of what counts, say it with the same sign (``never ...``
+and ``always ...`` are not alike), and do not put another number in the place of one of them. A text
+is compared sentence by sentence, in neighbouring pairs and threes, and as a whole, so that what is
+hidden in a long text is found as well.
+
+It knows no meanings beyond that table: who says the same in wholly other words is not found.
+How often it is right is measured by ``benchmarks/tombstones.py``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from hypatia_mem.store.keys import Key
+from hypatia_mem.store.lookalikes import seen
+
+__all__ = ["LIKE", "Index", "Sketch", "likeness", "parsed", "sketch"]
+
+VERSION = "1"
+LIKE = 0.68  # from here on a wording is taken for the same
+_LEAST_SHARE = 0.58  # of what was forgotten that has to be there
+_LEAST_WEIGHT = 7  # a text that says less has no sketch: too much would be like it
+_MOST_WORDS = 400  # of a forgotten text that are sketched
+_DIGITS = 8  # hex digits of a digest
+_WIDEST = 3  # sentences that are looked at together
+_HARD, _PLAIN, _LIGHT = 6, 4, 1  # how much a number, a word, and a word that says little counts
+
+_CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_SENTENCE = re.compile(r"[^.!?;:\n。！？；]+(?:[.:](?=\S)[^.!?;:\n。！？；]*)*")
+_TOKEN = re.compile(rf"\d+(?:[.:,]\d+)+|[{_CJK}]+|[^\W_{_CJK}]+(?:['’][^\W_{_CJK}]+)?")
+_IS_CJK = re.compile(f"[{_CJK}]")
+_DAYS = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905 - as they are
+)
+_GERMAN = frozenset(
+    "der die das den dem des ein eine einen einem und nicht ist wird werden sind zu im auf mit"
+    " nur wir keine kein von vom bei nach vor sich auch fuer".split()
+)
+_NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CJK_EMPTY = frozenset(
+    "的了在是我们要把被和与及或请都也就应该可以中里个にはをがでのとへもやからまですでるしたてこいくだされ使用"
+)
+_CJK_NOT = (re.compile("不|别|勿|没|ない|ません|ず"), re.compile("禁止|严禁|避免|避け|不可|禁じ"))
+_VOWELS = str.maketrans("", "", "aeiouy")
+_SUFFIXES = (
+    "ingly", "ments", "ungen", "ieren", "iert", "ables", "ibles", "ation", "ions", "ment", "ings",
+    "lich", "keit", "ness", "able", "ible", "ion", "ing", "ung", "ers", "ies", "ied", "ten", "tes",
+    "eur", "ent", "ant", "ais", "ait", "ado", "ada", "ido", "ida", "dos", "das", "ar", "er", "ir",
+    "ed", "es", "en", "em", "te", "st", "ly", "al", "os", "as", "ов", "ах", "ам", "ами", "ями",
+    "ого", "ому", "ые", "ый", "ая", "ое", "ть", "ет", "ют", "ит", "ат", "s", "e", "n", "t", "d",
+    "a", "o", "y", "i", "и", "ы", "а", "о", "е", "у", "я", "ь", "й", "ю",
+)  # fmt: skip
+
+
+class Word(NamedTuple):
+    """One telling word: what it may be matched by, how much it counts, whether it is a number."""
+
+    forms: tuple[str, ...]
+    weight: int
+    hard: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a stretch of text says: its words, and whether it is turned round by a ``not``."""
+
+    words: tuple[Word, ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """A text's words as digests."""
+
+    words: tuple[Word, ...]
+    negated: bool
+
+    @property
+    def text(self) -> str:
+        """Return it as it is stored."""
+        words = sorted(
+            ".".join(sorted(word.forms)) + f"/{word.weight}{'h' if word.hard else ''}"
+            for word in self.words
+        )
+        return " ".join([VERSION, "-" if self.negated else "+", *words])
+
+
+def sketch(key: Key, text: str) -> str:
+    """Return the sketch of a text as it is stored, ``""`` when it says too little to have one."""
+    parts = [_said(stretch) for stretch in _sentences(text)]
+    whole = _joined(parts)
+    if (
+        _weight(whole.words) < _LEAST_WEIGHT
+        or sum(word.weight > _LIGHT for word in whole.words) < 2
+    ):
+        return ""
+    return _keyed(key, Said(whole.words[:_MOST_WORDS], whole.negated)).text
+
+
+def parsed(text: str) -> Sketch | None:
+    """Return a stored sketch; None for none, and for one of a version that is unknown here."""
+    version, _, rest = text.partition(" ")
+    if version != VERSION or not rest:
+        return None
+    sign, *said = rest.split(" ")
+    words = []
+    for one in said:
+        forms, _, weight = one.partition("/")
+        words.append(Word(tuple(forms.split(".")), int(weight.rstrip("h")), weight.endswith("h")))
+    return Sketch(tuple(words), sign == "-")
+
+
+class Index:
+    """Sketches of one key, asked with plain texts."""
+
+    def __init__(self, key: Key, sketches: Mapping[str, str]) -> None:
+        """Take stored sketches by whatever name the caller knows them."""
+        self._key = key
+        self._sketches = {
+            name: found for name, text in sketches.items() if (found := parsed(text)) is not None
+        }
+        self._places: dict[str, list[tuple[str, int]]] = {}
+        for name, found in self._sketches.items():
+            for number, word in enumerate(found.words):
+                for form in word.forms:
+                    self._places.setdefault(form, []).append((name, number))
+
+    def near(self, text: str) -> list[tuple[str, float]]:
+        """Return (name, likeness) of the sketches that a text, or a part of it, is like."""
+        best: dict[str, float] = {}
+        if not self._sketches:
+            return []
+        parts = [_keyed(self._key, _said(stretch)) for stretch in _sentences(text)]
+        for stretch in _stretches(parts):
+            for name in self._touched(stretch):
+                value = likeness(self._sketches[name], stretch)
+                if value >= LIKE and value > best.get(name, 0.0):
+                    best[name] = value
+        return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
+
+    def _touched(self, said: Sketch) -> set[str]:
+        """Return the sketches that share two words or a number with a stretch of text."""
+        hits: dict[str, set[int]] = {}
+        for word in said.words:
+            for form in word.forms:
+                for name, number in self._places.get(form, ()):
+                    hits.setdefault(name, set()).add(number)
+        return {name for name, numbers in hits.items() if len(numbers) > 1}
+
+
+def likeness(known: Sketch, said: Sketch) -> float:
+    """Return from 0 to 1 how alike a sketch and a stretch of text are."""
+    if known.negated != said.negated:
+        return 0.0
+    forms = {form: number for number, word in enumerate(known.words) for form in word.forms}
+    matched: set[int] = set()
+    theirs = 0
+    strange = False
+    for word in said.words:
+        hit = {forms[form] for form in word.forms if form in forms}
+        matched |= hit
+        theirs += word.weight if hit else 0
+        strange = strange or (word.hard and not hit)
+    missing = any(word.hard for n, word in enumerate(known.words) if n not in matched)
+    if strange and missing:  # another number, another version, in the place of one
+        return 0.0
+    mine = sum(known.words[number].weight for number in matched)
+    share = mine / _weight(known.words)
+    if share < _LEAST_SHARE or not theirs:
+        return 0.0
+    cover = theirs / _weight(said.words)
+    return 2 * share * cover / (share + cover)
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _said(text: str) -> Said:
+    words: list[Word] = []
+    have: set[str] = set()
+    spaced = _CAMEL.sub(" ", text)
+    lowered = _phrases().sub(_joined_up, _folded(spaced))
+    tokens = _TOKEN.findall(lowered)
+    names = _names(spaced, tokens)
+    turns: set[object] = {0} if any(phrase in lowered for phrase in _no_go()) else set()
+    turns.update(mark for mark in _CJK_NOT if mark.search(lowered))
+    for token in tokens:
+        group = 0 if token.endswith(("n't", "n’t")) else _negations().get(token)
+        if group is not None:
+            turns.add(group)
+            continue
+        for word in _words(token, token in names):
+            if not have.intersection(word.forms):
+                words.append(word)
+                have.update(word.forms)
+    return Said(tuple(words), bool(len(turns) % 2))
+
+
+def _joined_up(phrase: re.Match[str]) -> str:
+    return "".join(phrase.group().replace("-", " ").split())
+
+
+def _names(text: str, tokens: Sequence[str]) -> set[str]:
+    """Return the words that may be names, which are as exclusive as numbers: Alice is not Bob.
+
+    That is what is capitalised and no known word, where most words are not; German capitalises
+    every noun.
+    """
+    if not _GERMAN.isdisjoint(tokens):
+        return set()
+    found = _NAME.findall(text)
+    if 2 * len(found) > len(tokens):
+        return set()
+    return {name for name in map(_folded, found) if _concept(name) is None}
+
+
+def _words(token: str, named: bool) -> Iterator[Word]:
+    if _IS_CJK.match(token):
+        yield from _cjk_words(token)
+        return
+    token = token.partition("'")[0].partition("’")[0] if token.endswith(("'s", "’s")) else token
+    token = token.split("'")[-1].split("’")[-1]
+    if not token or token in _empty():
+        return
+    found = _concept(token)
+    if found is not None:
+        yield _of_concept(found)
+        return
+    if any(map(str.isdigit, token)):
+        plain = seen(token)
+        if token.isdigit() or len(token) < 4 or sum(map(str.isdigit, token)) * 3 > len(token):
+            yield Word(("#" + token,), _HARD, hard=True)
+            return
+        token = plain
+        found = _concept(token)
+        if found is not None:
+            yield _of_concept(found)
+            return
+    parts = _compound(token)
+    if parts:
+        for part in parts:
+            yield _of_concept(part)
+        return
+    if len(token) < 2:
+        return
+    yield Word(_forms(token), _PLAIN, hard=named)
+
+
+def _of_concept(found: tuple[str, int]) -> Word:
+    number = found[0].lstrip("=")
+    hard = found[1] == _HARD
+    return Word(("=" + number,), found[1], hard=hard)
+
+
+def _forms(token: str) -> tuple[str, ...]:
+    stem = _stem(token)
+    forms = [stem]
+    if token.startswith("ge") and len(token) > 6 and token[-1] in "tn":  # gespeichert
+        forms.append(_stem(token[2:]))
+    if len(token) >= 6 and token.isascii():
+        forms.append("~" + token[0] + "".join(sorted(stem[1:].translate(_VOWELS))))
+    return tuple(dict.fromkeys(forms))
+
+
+def _stem(word: str) -> str:
+    for _ in range(2):
+        for suffix in _SUFFIXES:
+            if word.endswith(suffix) and len(word) - len(suffix) >= 4:
+                word = word[: -len(suffix)]
+                break
+    if len(word) > 4 and word[-1] == word[-2]:
+        word = word[:-1]
+    return word[:8]
+
+
+def _cjk_words(run: str) -> Iterator[Word]:
+    table = _concepts()
+    rest = ""
+    at = 0
+    while at < len(run):
+        for size in (6, 5, 4, 3, 2, 1):
+            piece = run[at : at + size]
+            if len(piece) == size and piece in table:
+                yield from _pairs(rest)
+                rest = ""
+                yield _of_concept(table[piece])
+                at += size
+                break
+        else:
+            rest += run[at]
+            at += 1
+    yield from _pairs(rest)
+
+
+def _pairs(run: str) -> Iterator[Word]:
+    for mark in _CJK_NOT:
+        run = mark.sub(" ", run)
+    run = "".join(" " if char in _CJK_EMPTY else char for char in run)
+    for piece in run.split():
+        if len(piece) == 1:
+            yield Word((piece,), 1, hard=False)
+        for at in range(len(piece) - 1):
+            yield Word((piece[at : at + 2],), 3, hard=False)
+
+
+@cache
+def _concepts() -> Mapping[str, tuple[str, int]]:
+    """Return every word of the table with its concept and how much it counts."""
+    from hypatia_mem.store.concepts import CONCEPTS
+
+    found: dict[str, tuple[str, int]] = {}
+    for number, line in enumerate(CONCEPTS.strip().splitlines()):
+        words = line.split()
+        light = words[0] == "~"
+        for written in words[light:]:
+            word = written.replace("-", "")
+            hard = words[0] in _DAYS or any(other.isdigit() for other in words)
+            weight = _LIGHT if light else _HARD if hard else _PLAIN
+            name = _folded(word)
+            found.setdefault(name, (str(number), weight))
+            if "-" not in written and not _IS_CJK.match(name) and len(name) > 4:
+                found.setdefault("/" + _stem(name), (str(number), weight))
+    return found
+
+
+def _concept(token: str) -> tuple[str, int] | None:
+    table = _concepts()
+    return (
+        table.get(token)
+        or table.get(token.removesuffix("s"))
+        or (table.get("/" + _stem(token)) if len(token) > 4 else None)
+    )
+
+
+@cache
+def _phrases() -> re.Pattern[str]:
+    """Return what finds the words of the table that are several in a text."""
+    from hypatia_mem.store.concepts import CONCEPTS
+
+    found = {_folded(word) for word in CONCEPTS.split() if "-" in word}
+    parts = sorted((word.replace("-", r"[\s-]+") for word in found), key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(parts)})s?\b")
+
+
+@cache
+def _compound(token: str) -> tuple[tuple[str, int], ...]:
+    """Return the concepts that a long word is put together from (``Integrationstests``)."""
+    if len(token) < 9:
+        return ()
+    for at in range(4, len(token) - 3):
+        head = _concept(token[:at])
+        if head is None:
+            continue
+        for joint in ("", "s", "n", "en"):
+            if token.startswith(joint, at):
+                tail = _concept(token[at + len(joint) :])
+                if tail is not None and len(token) - at - len(joint) >= 4:
+                    return (head, tail)
+    return ()
+
+
+@cache
+def _empty() -> frozenset[str]:
+    from hypatia_mem.store.concepts import EMPTY
+
+    return frozenset(map(_folded, EMPTY.split()))
+
+
+@cache
+def _negations() -> Mapping[str, int]:
+    from hypatia_mem.store.concepts import NEGATIONS
+
+    return {
+        _folded(word): group
+        for group, line in enumerate(NEGATIONS.strip().splitlines())
+        for word in line.split()
+    }
+
+
+@cache
+def _no_go() -> tuple[str, ...]:
+    from hypatia_mem.store.concepts import NO_GO
+
+    return tuple(NO_GO.strip().split("|"))
+
+
+_UMLAUTS = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "Ä": "ae", "Ö": "oe", "Ü": "ue"}
+)
+
+
+def _folded(text: str) -> str:
+    """Return a text with case and accents folded, and letters that only look Latin made so."""
+    text = text.translate(_UMLAUTS).casefold()
+    if text.isascii():
+        return text
+    spread = unicodedata.normalize("NFKD", text)
+    plain = unicodedata.normalize(
+        "NFKC", "".join(c for c in spread if not unicodedata.combining(c))
+    )
+    return plain
+
+
+# --- stretches ------------------------------------------------------------------------------------
+
+
+def _sentences(text: str) -> Iterator[str]:
+    return (piece for piece in _SENTENCE.findall(text) if not piece.isspace())
+
+
+def _stretches(parts: Sequence[Sketch]) -> Iterator[Sketch]:
+    """Yield every run of up to three sentences, and the whole."""
+    for size in range(1, min(_WIDEST, len(parts)) + 1):
+        for at in range(len(parts) - size + 1):
+            yield parts[at] if size == 1 else _merged(parts[at : at + size])
+    if len(parts) > _WIDEST:
+        yield _merged(parts)
+
+
+def _merged(parts: Sequence[Sketch]) -> Sketch:
+    return Sketch(_union(part.words for part in parts), any(part.negated for part in parts))
+
+
+def _joined(parts: Sequence[Said]) -> Said:
+    return Said(_union(part.words for part in parts), any(part.negated for part in parts))
+
+
+def _union(many: Iterable[Sequence[Word]]) -> tuple[Word, ...]:
+    have: set[str] = set()
+    found: list[Word] = []
+    for words in many:
+        for word in words:
+            if not have.intersection(word.forms):
+                found.append(word)
+                have.update(word.forms)
+    return tuple(found)
+
+
+def _weight(words: Sequence[Word]) -> int:
+    return sum(word.weight for word in words)
+
+
+_CACHED = 20_000
+_digests: dict[tuple[str, str], str] = {}
+
+
+def _keyed(key: Key, said: Said) -> Sketch:
+    words = tuple(
+        Word(tuple(_digest(key, form) for form in word.forms), word.weight, word.hard)
+        for word in said.words
+    )
+    return Sketch(words, said.negated)
+
+
+def _digest(key: Key, form: str) -> str:
+    found = _digests.get((key.id, form))
+    if found is None:
+        if len(_digests) >= _CACHED:
+            _digests.clear()
+        found = _digests[key.id, form] = key.digest("sketch", form)[:_DIGITS]
+    return found
