@@ -37,16 +37,44 @@ class FailureKind(StrEnum):
     REFUSAL = "refusal"  # the model declined
     TRUNCATED = "truncated"  # it was cut off in the middle
     TOO_LONG = "too-long"  # more than the summariser's window takes
+    INVENTED = "invented"  # no sentence of it is said by any source
     AUTH = "auth"  # no key, or one that is not accepted
+    SETTINGS = "settings"  # a model or an address that is not known there, a program that is not
     RATE = "rate"  # asked to wait
-    UNAVAILABLE = "unavailable"  # not reached, or a fault on its side
+    UNREACHABLE = "unreachable"  # no connection to it
+    UNAVAILABLE = "unavailable"  # a fault on its side
     TIMEOUT = "timeout"  # no answer in time
     CAPPED = "capped"  # the user's own limit on spending
+    CANCELLED = "cancelled"  # somebody asked us to stop
+    NOT_ASKED = "not-asked"  # it does not condense by itself
 
     @property
     def passing(self) -> bool:
         """Tell whether the same request may succeed later without anybody doing anything."""
-        return self not in (FailureKind.AUTH, FailureKind.TOO_LONG)
+        return self not in (FailureKind.AUTH, FailureKind.SETTINGS, FailureKind.TOO_LONG)
+
+    @property
+    def blames_batch(self) -> bool:
+        """Tell whether it may lie in what was to be condensed, so that it is not tried for ever."""
+        return self not in _NOT_THE_BATCH
+
+    @property
+    def blames_summariser(self) -> bool:
+        """Tell whether the next batch would fare no better now."""
+        return self in _PAUSING
+
+
+_PAUSING = frozenset(
+    {
+        FailureKind.AUTH, FailureKind.SETTINGS, FailureKind.RATE, FailureKind.UNREACHABLE,
+        FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.CAPPED,
+    }
+)  # fmt: skip
+# A fault or silence on its side may be about this very batch: it counts against both.
+_NOT_THE_BATCH = frozenset(
+    {*_PAUSING, FailureKind.CANCELLED, FailureKind.NOT_ASKED}
+    - {FailureKind.UNAVAILABLE, FailureKind.TIMEOUT}
+)
 
 
 class SummaryFailed(HypatiaError):
