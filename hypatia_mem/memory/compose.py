@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,7 @@ __all__ = ["LastExchange", "brief_json", "brief_text", "compose", "render_briefs
 MAX_UNITS = 9_800
 EXCHANGE_SHARE = 0.3
 ITEM_UNITS = 700
+_JOINERS = "\u200c\u200d"  # which whole scripts and emoji need
 _SLACK = 120  # captions and the open end of the exchange
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
 HEADINGS = (
@@ -237,12 +239,12 @@ def _turn(message: Message) -> int:
 
 def _quote_line(text: str, limit: int) -> str:
     """Put a text on one line, cut at ``limit`` units with an ellipsis."""
-    return _cut(" ".join(text.split()), limit)
+    return _cut(" ".join(_tamed(text).split()), limit)
 
 
 def _quote_block(text: str, limit: int) -> str:
     """Quote a text line by line, keeping its beginning and its end when it is too long."""
-    clean = text.strip()
+    clean = _tamed(text).strip()
     lines = [f"> {line.rstrip()}" for line in clean.splitlines() if line.strip()]
     whole = "\n".join(lines)
     if units(whole) <= limit:
@@ -250,6 +252,20 @@ def _quote_block(text: str, limit: int) -> str:
     head = _cut(whole, max(20, limit * 2 // 3), mark="")
     end = _cut_front(whole, max(0, limit - units(head) - 12))
     return f"{head}\n> [...]\n> {end.lstrip('> ')}" if end else head
+
+
+def _tamed(text: str) -> str:
+    """Write what would drive a terminal as an escape: clients show what a hook handed over."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(char) in ("Cc", "Cf")
+        and not char.isspace()
+        and char not in _JOINERS
+        else char
+        for char in text
+    )
 
 
 def _cut(text: str, limit: int, mark: str = "…") -> str:

@@ -129,3 +129,20 @@ def test_never_over_budget_and_always_json(texts, prompt, answer, limit):
     line = brief_json(text)
     assert line.count(b"\n") == 1
     assert json.loads(line)["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("a\x1b[2Jb", r"a\x1b[2Jb"),
+        ("a\x07b\x9bc", r"a\x07b\x9bc"),
+        ("tag\U000e0041\U000e0042", r"tag\U000e0041\U000e0042"),
+        ("right\u202eleft", r"right\u202eleft"),
+        ("می\u200cخواهم 👩\u200d👧 \u00e9", "می\u200cخواهم 👩\u200d👧 \u00e9"),
+    ],
+)
+def test_what_would_drive_a_terminal_or_is_not_seen_is_shown(said, shown):
+    """The client shows a person what hooks handed over, and letters nobody sees can give orders."""
+    text = compose("app", [entry(said)], exchange(said, said))
+    assert text.count(shown) == 3
+    assert all(char.isprintable() or char in "\n\u200c\u200d" for char in text)
