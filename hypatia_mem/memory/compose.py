@@ -259,13 +259,13 @@ def _tamed(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        char.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(char) in ("Cc", "Cf")
-        and not char.isspace()
-        and char not in _JOINERS
-        else char
-        for char in text
+        char.encode("unicode_escape").decode("ascii") if _is_unseen(char) else char for char in text
     )
+
+
+def _is_unseen(char: str) -> bool:
+    unseen = unicodedata.category(char) in ("Cc", "Cf")
+    return unseen and not char.isspace() and char not in _JOINERS
 
 
 def _cut(text: str, limit: int, mark: str = "…") -> str:
