@@ -393,10 +393,14 @@ def _starts_word(data: bytes, at: int) -> bool:
     return not before.isalnum() or (data[at - 2 : at - 1] == b"\\" and before in b"nrt")
 
 
+# What a line or a string ends with, in JSON and in a text of its own.
+_BREAKS = (b"\\", b"\n", b"\r", b"'", b'"', b"`")
+
+
 def _is_broken(body: bytes, allowed: bytes) -> bool:
     """Tell whether a token's letters stop at the end of a line or a string, four or more of them."""
     length = len(body) - len(body.lstrip(allowed))
-    return length >= 4 and body[length : length + 1] in (b"\\", b"'", b"`")
+    return length >= 4 and body[length : length + 1] in _BREAKS
 
 
 def _has_odd_token(data: bytes) -> bool:

@@ -60,6 +60,7 @@ def test_a_wrapped_or_broken_secret_is_gone() -> None:
         assert redact_text(out) == out, case.name
         for event in (prompt_event(case.text), stop_event(case.text)):
             assert may_hold_secret(event), case.name
+        assert may_hold_secret(case.text.encode()), case.name  # as a transcript is asked
 
 
 @pytest.mark.parametrize("first", [secret for _, secret in tokens()[:8]])

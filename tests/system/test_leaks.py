@@ -6,7 +6,10 @@ in the transcript, store, index, briefs, snapshot and log.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -82,11 +85,17 @@ def test_no_planted_secret_is_kept_anywhere(machine: Machine, tmp_path: Path) ->
         environ = Path(f"/proc/{pid}/environ").read_text()
         visible = Path(f"/proc/{pid}/cmdline").read_text() + environ
         assert not any(value in environ for value in env.values())
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)  # in the midst of it: what it leaves is read, too
+    assert_clean(machine, needles)
+    machine.cli("worker", "drain")
     machine.settle()
     stored = machine.stored()
     assert len(stored["typed"]) >= len(kinds)
     assert len(stored["seen"]) == 2 * len(cases)
     machine.cli("doctor", "--fix")
+    machine.cli("export", "default", str(machine.person / "export"))
+    machine.cli("search", kinds[0].text)
     tables = subprocess.run(
         [str(machine.python), "-c", EVERYTHING, str(machine.memory)],
         env=machine.environ,
@@ -94,8 +103,13 @@ def test_no_planted_secret_is_kept_anywhere(machine: Machine, tmp_path: Path) ->
         check=True,
     ).stdout
     assert b"REDACTED" in tables
+    assert_clean(machine, needles, tables=tables, processes=visible.encode())
+
+
+def assert_clean(machine: Machine, needles: set[str], **more: bytes) -> None:
+    """Read every byte below the person's home, and ``more``, for the needles."""
     held = {path: path.read_bytes() for path in machine.person.rglob("*") if path.is_file()}
-    held |= {Path("tables"): tables, Path("processes"): visible.encode()}
+    held |= {Path(name): data for name, data in more.items()}
     found = [
         (needle, path)
         for needle in needles
