@@ -49,10 +49,10 @@ def keep(store: Store, mark: str) -> None:
         'SELECT "at", op_id, verb, target, before_digest FROM mutation'
         " WHERE starts_with(verb, 'forget ') ORDER BY seq"
     )
-    if not tombstones and not forgettings:
+    path = store.home / FILE
+    if not tombstones and not forgettings and not path.exists():
         return
     said = {"tombstones": tombstones, "forgettings": forgettings}
-    path = store.home / FILE
     temporary = path.with_name(f".{FILE}-{os.getpid()}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
-from hypatia_mem.store import history, rows, summaries
+from hypatia_mem.store import authority, history, rows, summaries
 from hypatia_mem.store.tombstones import Tombstones
 from hypatia_mem.store.versions import Versions
 
@@ -47,6 +47,9 @@ class EntryWrites(Tombstones, Versions):
         existing = self.store.entry(rows.clean(entry.name))
         if existing is not None:
             return self._put_again(existing, entry, replace=replace)
+        denied = authority.denied(self.author.channel, None, entry.trust)
+        if denied:
+            return self._refuse(entry.name, entry.kind, denied)
         row = rows.entry_row(entry, self.author, self.now)
         row["version"] = self._next_version(row["name"])
         row["seq"] = self._note("create", row["name"], entry.kind, after=row["content_digest"])
@@ -74,10 +77,13 @@ class EntryWrites(Tombstones, Versions):
         if changed == existing:
             return Outcome("unchanged", name)
         _refuse_backwards(changed.valid_from, changed.valid_to)
+        denied = self._denied(existing, changed)
+        if denied:
+            return self._refuse(name, existing.kind, denied)
         refusal = self._ask_tombstones(changed)
         if refusal is not None:
             return refusal
-        self._write_again(existing, changed)
+        self._write_again(existing, self._as_believed(existing, changed))
         return Outcome("updated", name)
 
     def delete_entry(self, name: str, reason: str = "", *, tombstone: bool = False) -> Outcome:
@@ -219,6 +225,50 @@ class EntryWrites(Tombstones, Versions):
         self.store.execute("DELETE FROM statement WHERE triple = ?", [key])
         return Outcome("deleted", key)
 
+    def _denied(self, before: Entry, after: Entry) -> str:
+        """Return why this author may not change an entry so, ``""`` if it may.
+
+        What a person wrote is not overwritten by what runs by itself; what a person suppressed or
+        pinned, only a person shows again or lets go.
+        """
+        channel = self.author.channel
+        denied = authority.denied(channel, before.trust, after.trust)
+        if denied or authority.is_person(channel):
+            return denied
+        name = before.name
+        if (
+            channel in authority.AUTOMATIC
+            and before.content != after.content
+            and authority.set_by_person(self.store, [name], "words")
+        ):
+            return "a person wrote it, and nothing that runs by itself writes over that"
+        for field in ("suppressed", "pinned"):
+            if (
+                getattr(before, field)
+                and not getattr(after, field)
+                and authority.set_by_person(self.store, [name], field)
+            ):
+                return f"a person has {field} it"
+        return ""
+
+    def _as_believed(self, before: Entry, after: Entry) -> Entry:
+        """Return an entry as far as it is believed after its words were changed.
+
+        New words are not what a person verified, unless it is a person who changes them.
+        """
+        verified = before.trust == after.trust == Trust.VERIFIED
+        if verified and before.content != after.content and not self._is_person():
+            return replace(after, trust=Trust.ASSERTED)
+        return after
+
+    def _is_person(self) -> bool:
+        return authority.is_person(self.author.channel)
+
+    def _refuse(self, name: str, kind: str, reason: str) -> Outcome:
+        """Note in the ledger that something was asked for by one who may not."""
+        self._note("refuse", name, kind, reason="authority", index=False)
+        return Outcome("refused", name, reason=reason)
+
     def _put_again(self, existing: Entry, entry: Entry, *, replace: bool) -> Outcome:
         from dataclasses import replace as with_fields
 
@@ -235,15 +285,20 @@ class EntryWrites(Tombstones, Versions):
             valid_from=start,
             valid_to=end,
         )
+        if existing.trust in authority.HIDDEN and self._is_person():  # who says it, means it
+            same = with_fields(same, trust=entry.trust)
         if not replace:
             raise Conflict(
                 f"knowledge {existing.name!r} exists already",
                 hint="To change it: hypatia-mem knowledge-update",
             )
         if same == existing:
-            return Outcome("unchanged", existing.name)
-        self._write_again(existing, same)
-        return Outcome("updated", existing.name)
+            return Outcome("unchanged", existing.name, reason=_why_withheld(existing))
+        denied = self._denied(existing, same)
+        if denied:
+            return self._refuse(existing.name, existing.kind, denied)
+        self._write_again(existing, self._as_believed(existing, same))
+        return Outcome("updated", existing.name, reason=_why_withheld(same))
 
     def _validity(self, existing: Entry, entry: Entry) -> tuple[datetime | None, datetime | None]:
         """Return when an entry that is said again is true.
@@ -257,7 +312,7 @@ class EntryWrites(Tombstones, Versions):
             start = end = None
         return start, end
 
-    def _write_again(self, before: Entry, after: Entry) -> None:
+    def _write_again(self, before: Entry, after: Entry, reason: str = "") -> None:
         """Keep the old state as a version and put the new one in its place."""
         seq = self._note(
             "update",
@@ -265,6 +320,7 @@ class EntryWrites(Tombstones, Versions):
             after.kind,
             before=rows.digest(before.content),
             after=rows.digest(after.content),
+            reason=reason,
         )
         self._retire("entry", {before.name: seq})
         self.store.execute(
@@ -301,6 +357,13 @@ class EntryWrites(Tombstones, Versions):
 def is_withheld(entry: Entry) -> bool:
     """Tell whether an entry is kept out of default reads."""
     return entry.suppressed or entry.trust in (Trust.CANDIDATE, Trust.REJECTED)
+
+
+def _why_withheld(entry: Entry) -> str:
+    """Say why an entry is not shown although it is stored, ``""`` when it is shown."""
+    if not is_withheld(entry):
+        return ""
+    return f"it is withheld: {'suppressed' if entry.suppressed else entry.trust}"
 
 
 def _refuse_long(name: str) -> None:

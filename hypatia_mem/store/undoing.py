@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from hypatia_mem.errors import Conflict, Refused
-from hypatia_mem.model import Outcome
-from hypatia_mem.store import operations, rows
+from hypatia_mem.model import Outcome, Trust
+from hypatia_mem.store import authority, operations, rows
 from hypatia_mem.store.messages import MessageWrites
 from hypatia_mem.store.operations import Image, Plan, Step
 from hypatia_mem.store.versions import VERSIONS
@@ -23,7 +24,8 @@ from hypatia_mem.store.writing import TABLES, plain
 __all__ = ["Undoing"]
 
 _LAST = frozenset({"session", "project"})  # they can go when nothing is in them any more
-_KEYS = {"session": "id", "project": "scope", "root": "path"}
+_KEYS = {"session": "id", "project": "scope", "root": "path", "verdict": "name", "queued": "id"}
+_NOTES = frozenset({"verdict", "queued"})  # they go with other changes, and have no ledger rows
 # What follows from other rows, or only says when: it need not be as it was.
 _LOOSE = frozenset({"turns", "updated_at", "seen_at", "created_at"})
 
@@ -76,7 +78,8 @@ class Undoing(MessageWrites):
     def _take_back(self, plan: Plan, verb: str) -> Outcome:
         self._note(verb, plan.root, "operation", index=False)
         moves = [move for table in VERSIONS for move in self._moves(table, plan.steps)]
-        self._refuse_forgotten(moves)
+        self._refuse_decided(moves, plan.images)
+        self._refuse_forgotten(moves, plan.images)
         later = [image for image in plan.images if image.kind in _LAST]
         self._put_images([image for image in plan.images if image.kind not in _LAST])
         for table in VERSIONS:
@@ -88,7 +91,11 @@ class Undoing(MessageWrites):
         words = {"create": "restored", "update": "changed", "delete": "removed"}
         for move in moves:
             names[words[move.verb]].append(move.step.name)
-        rest = [f"{image.kind} {image.key}" for image in plan.images if image.kind in _KEYS]
+        rest = [
+            f"{image.kind} {image.key}"
+            for image in plan.images
+            if image.kind in _KEYS and image.kind not in _NOTES
+        ]
         names["others"] = list(dict.fromkeys(rest))
         done = "undone" if verb == "undo" else "redone"
         return Outcome(done, plan.root, details={"operation": self.op_id, **names})
@@ -99,9 +106,9 @@ class Undoing(MessageWrites):
         """Look up what is there now and what comes, of one table's steps."""
         earlier, key = VERSIONS[table]
         mine = [step for step in steps if step.table == table]
-        words = "'statement' AS kind, subject, predicate, object"
+        words = "'statement' AS kind, trust, subject, predicate, object"
         if table == "entry":
-            words = "kind, trust, suppressed, session_id, turn"
+            words = "kind, trust, suppressed, pinned, session_id, turn"
         now = self.store.run(
             f"SELECT {key} AS name, content, scopes, {words} FROM {table}"  # noqa: S608 - our names
             f" WHERE {key} IN (SELECT unnest(?::VARCHAR[]))",
@@ -119,25 +126,59 @@ class Undoing(MessageWrites):
             for step in mine
         ]
 
-    def _refuse_forgotten(self, moves: Sequence[_Move]) -> None:
-        """Refuse to bring back by this door what a tombstone keeps away, whoever asks."""
+    def _refuse_decided(self, moves: Sequence[_Move], images: Sequence[Image]) -> None:
+        """Refuse to take back for an agent what only a person decides."""
+        if authority.is_person(self.author.channel):
+            return
+        why = ""
+        if any(image.kind == "tombstone" and image.became is not None for image in images):
+            why = "only a person can lift what keeps a value away"
+        for move in moves:
+            if move.old is not None and move.new is not None:
+                was, becomes = (Trust(one["trust"]) for one in (move.old, move.new))
+                why = why or authority.denied(self.author.channel, was, becomes)
+                why = why or self._person_has(move)
+        if why:
+            raise Refused(
+                f"this operation cannot be taken back from here: {why}",
+                hint="A person can do it by running this command in a terminal.",
+            )
+
+    def _person_has(self, move: _Move) -> str:
+        old, new = move.old, move.new
+        if old is None or new is None or move.step.table != "entry":
+            return ""
+        for field in ("suppressed", "pinned"):
+            gone = old[field] and not new[field]
+            if gone and authority.set_by_person(self.store, [move.step.name], field):
+                return f"a person has {field} {move.step.name!r}"
+        return ""
+
+    def _refuse_forgotten(self, moves: Sequence[_Move], images: Sequence[Image] = ()) -> None:
+        """Refuse to bring back by this door what a tombstone keeps away, whoever asks.
+
+        Only a person takes back a rejection, and with it the tombstones that it set.
+        """
         if not self._any_buried():
             return
+        going = {image.key for image in images if image.kind == "tombstone" and image.was is None}
         for move in moves:
-            if move.new is not None and self._is_buried(move.step, move.new):
+            if move.new is None or move.new["trust"] == Trust.REJECTED:
+                continue  # what is rejected is kept, and kept away
+            if self._is_buried(move.step, move.new, going):
                 raise Refused(
                     f"{move.step.name!r} would come back, and what it says was forgotten",
                     hint="To have it again, say it again yourself: hypatia-mem remember lifts what"
                     " keeps it away.",
                 )
 
-    def _is_buried(self, step: Step, row: Mapping[str, Any]) -> bool:
+    def _is_buried(self, step: Step, row: Mapping[str, Any], going: AbstractSet[str]) -> bool:
         if step.table == "entry":
             digests = self._entry_digests(step.name, row["content"], row["kind"])
         else:
             said = (row["subject"], row["predicate"], row["object"], row["content"])
             digests = self._statement_digests(*said)
-        return self._buried(digests, row["scopes"])
+        return self._buried([one for one in digests if one not in going], row["scopes"])
 
     def _move(self, table: str, moves: Sequence[_Move]) -> None:
         if not moves:
@@ -249,6 +290,8 @@ class Undoing(MessageWrites):
             self._keep_image(self._note_image(image), image.kind, image.key, became, was)
 
     def _note_image(self, image: Image) -> int:
+        if image.kind in _NOTES:
+            return self.seq
         verb = "update"
         if image.kind == "tombstone":
             verb = "lift" if image.was is None else "bury"

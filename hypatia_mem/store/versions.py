@@ -88,7 +88,11 @@ class Versions(Writing):
             "DELETE FROM statement_version WHERE subject = $1 OR object = $1", [name]
         )
         self._images = [row for row in self._images if row["key"] != name]
-        self.store.execute("DELETE FROM image WHERE kind = 'message' AND key = ?", [name])
+        self.store.execute(
+            "DELETE FROM image WHERE kind IN ('message', 'verdict') AND key = ?", [name]
+        )
+        self.store.execute("DELETE FROM verdict WHERE name = ?", [name])
+        self.store.execute("DELETE FROM queued WHERE name = ?", [name])
         for table in ("version", "statement_version") if value else ():
             same = [
                 row["id"]

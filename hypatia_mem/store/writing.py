@@ -71,6 +71,16 @@ _IMAGE_TYPES: dict[str, object] = {
     "seq": "BIGINT", "op_id": "VARCHAR", "kind": "VARCHAR", "key": "VARCHAR", "was": "VARCHAR",
     "became": "VARCHAR",
 }  # fmt: skip
+_VERDICT_TYPES: dict[str, object] = {
+    "name": "VARCHAR", "kind": "VARCHAR", "trust": "VARCHAR", "reason": "VARCHAR",
+    "until": "TIMESTAMP", "actor": "VARCHAR", "channel": "VARCHAR", "at": "TIMESTAMP",
+    "op_id": "VARCHAR",
+}  # fmt: skip
+_QUEUED_TYPES: dict[str, object] = {
+    "id": "VARCHAR", "session_id": "VARCHAR", "verb": "VARCHAR", "name": "VARCHAR",
+    "arguments": "VARCHAR", "actor": "VARCHAR", "channel": "VARCHAR", "at": "TIMESTAMP",
+    "failure": "VARCHAR",
+}  # fmt: skip
 TABLES: dict[str, dict[str, object]] = {
     "entry": _ENTRY_TYPES,
     "statement": _STATEMENT_TYPES,
@@ -82,6 +92,8 @@ TABLES: dict[str, dict[str, object]] = {
     "session": _SESSION_TYPES,
     "project": _PROJECT_TYPES,
     "root": _ROOT_TYPES,
+    "verdict": _VERDICT_TYPES,
+    "queued": _QUEUED_TYPES,
 }
 _BURYING = frozenset({"forget", "bury", "lift", "rename"})  # what changes what is forgotten
 _KINDS = frozenset(

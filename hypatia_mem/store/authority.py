@@ -1,0 +1,81 @@
+"""Who may change what is believed. Decided by the door a change came in by, never by a claim.
+
+A person may do everything. An agent, and everything that runs by itself, may say that something is
+doubtful or out of date, and may bring in something new as asserted or as a candidate. What only a
+person decides: that something is true (``verified``) or wrong (``rejected``), that a candidate is
+taken in, that a dispute is over, and that what a person withheld is shown again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from hypatia_mem.model import PERSON_CHANNELS, Channel, Trust
+from hypatia_mem.store import rows
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.opened import Store
+
+__all__ = ["AUTOMATIC", "HIDDEN", "denied", "is_person", "set_by_person"]
+
+# Doors that nobody stands at: no wish of a person or of an agent is behind a change of theirs.
+AUTOMATIC = frozenset({Channel.HOOK, Channel.TRANSCRIPT, Channel.WORKER, Channel.IMPORT})
+HIDDEN = frozenset({Trust.CANDIDATE, Trust.REJECTED})
+_DOUBTS = frozenset({Trust.DISPUTED, Trust.STALE})
+_OPEN = frozenset({Trust.ASSERTED, *_DOUBTS})
+
+
+def is_person(channel: Channel) -> bool:
+    """Tell whether a person stands at this door."""
+    return channel in PERSON_CHANNELS
+
+
+def denied(channel: Channel, was: Trust | None, becomes: Trust) -> str:
+    """Return why this door may not bring a thing from one trust to another, ``""`` if it may.
+
+    ``was`` None: the thing is new.
+
+    >>> denied(Channel.CLI_AGENT, Trust.ASSERTED, Trust.DISPUTED)
+    ''
+    >>> denied(Channel.CLI_AGENT, Trust.CANDIDATE, Trust.VERIFIED)
+    'only a person can say that something is verified'
+    """
+    if was == becomes or is_person(channel):
+        return ""
+    if becomes in (Trust.VERIFIED, Trust.REJECTED):
+        return f"only a person can say that something is {becomes}"
+    if was is None or (was in _OPEN and becomes in _DOUBTS):
+        return ""
+    what = "take in" if was in HIDDEN else "change"
+    return f"only a person can {what} what is {was}"
+
+
+def set_by_person(store: Store, names: Iterable[str], what: str) -> set[str]:
+    """Return those of these entries of which a person has, at any time, set the words.
+
+    ``what`` is ``words``; or ``suppressed`` or ``pinned``, of which the last change counts. What an
+    open transaction has not yet written to the ledger is no person's: persons are not asked.
+    """
+    column = {"words": "content_digest", "suppressed": "suppressed", "pinned": "pinned"}[what]
+    found = store.execute(
+        f"""
+        WITH wanted AS (SELECT unnest($1::VARCHAR[]) AS name), state AS (
+            SELECT name, seq, {column} AS value FROM entry JOIN wanted USING (name)
+            UNION ALL
+            SELECT name, seq, {column} AS value FROM version JOIN wanted USING (name)
+        ), change AS (
+            SELECT name, seq, value, lag(value) OVER (PARTITION BY name ORDER BY seq) AS was
+            FROM state
+        ), said AS (
+            SELECT change.name, change.seq,
+                coalesce(list_contains($2::VARCHAR[], mutation.channel), false) AS person
+            FROM change LEFT JOIN mutation ON mutation.seq = change.seq
+            WHERE change.was IS DISTINCT FROM change.value
+        )
+        SELECT name FROM said GROUP BY name
+        HAVING CASE WHEN $3 THEN bool_or(person) ELSE arg_max(person, seq) END
+        """,  # noqa: S608 - one of this function's own column names
+        [[rows.clean(name) for name in names], list(PERSON_CHANNELS), what == "words"],
+    ).fetchall()
+    return {str(name) for (name,) in found}
