@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hypatia_mem.config import Settings
     from hypatia_mem.memory.intake.drain import Drain
 
-__all__ = ["WorkerState", "kick", "main", "run", "state"]
+__all__ = ["WorkerState", "alone", "kick", "main", "run", "state"]
 
 HEARTBEAT_STALE_SECONDS = 60.0
 TAKEOVER_GRACE_SECONDS = 3.0
@@ -114,6 +114,37 @@ def kick(home: Path) -> bool:
     from hypatia_mem.capture import hook
 
     return hook.start_worker(str(home), dict(os.environ))
+
+
+@contextmanager
+def alone(home: Path, *, deadline: float = 30.0) -> Iterator[Callable[[], None]]:
+    """Keep every other worker out for the block; gives what to call now and then as a heartbeat.
+
+    One that runs is asked to finish its batch and go. Raises StoreBusy when it has not gone after
+    ``deadline`` seconds. Hooks go on spooling meanwhile; afterwards a worker is started for that.
+    """
+    paths.ensure_home(str(home))
+    lock = Lock(home)
+    until = time.monotonic() + deadline
+    asked: set[int] = set()
+    while not lock.acquire():
+        holder = state(home).pid
+        if holder is not None and holder not in asked:
+            asked.add(holder)
+            with contextlib.suppress(OSError):
+                os.kill(holder, signal.SIGTERM)
+        if time.monotonic() >= until:
+            raise StoreBusy(
+                f"the background worker (process {holder or 'unknown'}) does not pause",
+                hint="Nothing was changed. Stop it: hypatia-mem worker stop; then try again.",
+            )
+        time.sleep(0.1)
+    try:
+        yield lock.beat
+    finally:
+        lock.release()
+        with contextlib.suppress(OSError):
+            kick(home)
 
 
 def run(home: Path, *, once: bool = False, takeover: bool = False) -> int:

@@ -62,6 +62,8 @@ COMMANDS: dict[str, Row] = {
     ),
     "remember": Row(_ROOM + "memory", "remember", "Keep a rule, a taboo or a memory."),
     "forget": Row(_ROOM + "memory", "forget", "Withdraw a memory so that it stays forgotten."),
+    "erase": Row(_ROOM + "erasing", "erase", "Take a thing out down to its bytes, and show it."),
+    "backup": Row(_ROOM + "backup", "backup", "Make, list, check, thin out and restore backups."),
     "rules": Row(_ROOM + "memory", "rules", "The taboos, rules and memories that hold here."),
     "knowledge-create": Row(_ROOM + "graph", "knowledge_create", "Create a knowledge entry."),
     "knowledge-get": Row(_ROOM + "graph", "knowledge_get", "Print a knowledge entry."),

@@ -85,6 +85,10 @@ def forget(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be removed.")
     ] = False,
+    erase: Annotated[
+        bool, typer.Option("--erase", help="Down to its bytes, as the command erase does.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --erase: do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Withdraw a memory of this project (or a global one), so that it stays forgotten.
@@ -100,6 +104,12 @@ def forget(
 
     if not text and not id_:
         raise UsageError("say what to forget: some words, or --id NAME")
+    if erase:
+        from hypatia_mem.cli.erasing import run_erase
+
+        words = values.checked(text or "", "the text")
+        run_erase(words, tuple(id_ or ()), yes=yes, dry_run=dry_run, as_json=as_json)
+        return
     plan = curate.forget(
         context.home(),
         values.checked(text or "", "the text"),
