@@ -15,8 +15,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.memory.summarise import windows
-from hypatia_mem.memory.summarise.extractive import Extractive
+from hypatia_mem.memory.cascade import failing
+from hypatia_mem.memory.cascade.failing import ATTEMPTS
+from hypatia_mem.memory.summarise import choosing, windows
+from hypatia_mem.store.jobs import Job, JobState
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTEMPTS",
     "CONTEXT",
-    "FAILED",
     "OWED",
     "Batch",
     "Planned",
@@ -38,9 +39,7 @@ __all__ = [
     "tiers",
 ]
 
-ATTEMPTS = 6
-AGENT_WINDOW = 20_000  # tokens: what a session can be handed without filling its own window
-OWED, FAILED, CONTEXT = "cascade_owed", "cascade_failed", "cascade_context"
+OWED, CONTEXT = "cascade_owed", "cascade_context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ class Planner:
 
     def __init__(self, store: Store, home: Path, settings: Settings, now: datetime) -> None:
         """Read the notes of the cascade."""
-        from hypatia_mem.store import summaries
+        from hypatia_mem.store import jobs, summaries
 
         self.read = summaries
         self.store = store
@@ -172,7 +171,8 @@ class Planner:
         self.now = now
         self.windows = windows.own(home)
         self.owed: list[list[str]] = summaries.read_note(store, OWED, [])
-        self.failed: dict[str, dict[str, Any]] = summaries.read_note(store, FAILED, {})
+        self.jobs: dict[str, Job] = jobs.jobs(store)
+        self.window = choosing.planned_window(home, settings)
         self.excluded: Set[str] = {
             project.scope for project in store.projects() if project.excluded
         }
@@ -182,10 +182,8 @@ class Planner:
         settings = self.settings
         model = "" if settings.cascade_max_tokens else self.read.last_model(self.store, scopes)
         most = settings.cascade_max_tokens or windows.window_of(model, self.windows)
-        window = settings.summary_window or (
-            AGENT_WINDOW if settings.summary_by == "agent" else Extractive().window
-        )
-        return _Limits(max(1, most * settings.cascade_percent // 100), window, model)
+        trigger = max(1, most * settings.cascade_percent // 100)
+        return _Limits(trigger, self.window, model)
 
     def due(
         self,
@@ -196,7 +194,8 @@ class Planner:
     ) -> list[Batch]:
         """Return the due batches of the lowest level that has any.
 
-        ``retry``: those too that failed and wait; ``without`` are tickets to leave out.
+        ``retry``: those too that failed and wait, but none that a person dropped or that is under
+        way; ``without`` are tickets to leave out.
         """
         for level in range(1, self.settings.cascade_max_level + 1):
             found: list[Batch] = []
@@ -205,7 +204,10 @@ class Planner:
                     continue
                 found += self.of_group(level, group.scopes, group.count)
             ready = [
-                one for one in found if (retry or self.may_run(one)) and one.ticket not in without
+                one
+                for one in found
+                if (self.may_run(one) or (retry and self._may_ever(one)))
+                and one.ticket not in without
             ]
             if ready:
                 return ready
@@ -295,13 +297,16 @@ class Planner:
         ]
 
     def may_run(self, batch: Batch) -> bool:
-        """Tell whether a batch has not failed, or not too often and its time has come again."""
-        note = self.failed.get(batch.ticket)
-        if note is None:
-            return True
-        again = datetime.fromisoformat(str(note["again"]))
-        attempts = int(note["attempts"])
-        return attempts < ATTEMPTS and self.now >= again
+        """Tell whether a batch has not failed, or its time has come again, or another stands in."""
+        return failing.due_again(self.jobs.get(batch.ticket), self.settings, self.now)
+
+    def stands_in(self, batch: Batch) -> bool:
+        """Tell whether a model has given up on a batch, so that extractive makes its summary."""
+        return failing.dead(self.jobs.get(batch.ticket), self.settings)
+
+    def _may_ever(self, batch: Batch) -> bool:
+        job = self.jobs.get(batch.ticket)
+        return job is None or job.state not in (JobState.DROPPED, JobState.SENT)
 
 
 # --- looking --------------------------------------------------------------------------------------
@@ -379,14 +384,32 @@ def status(
             for level, (made, free) in planner.read.levels(store, scopes).items()
         ]
         failed = [
-            {**note, "given_up": int(note["attempts"]) >= ATTEMPTS}
-            for note in planner.failed.values()
-            if scopes is None or set(note.get("scopes", ())) & set(scopes)
+            _told(job)
+            for job in planner.jobs.values()
+            if scopes is None or set(job.scopes) & set(scopes)
         ]
+        pause = failing.pause_of(store, settings)
         return {
             "by": settings.summary_by,
             "projects": projects,
             "levels": levels,
             "owed": sum(len(names) for names in planner.owed),
             "failed": failed,
+            "paused": None
+            if pause is None or pause.again <= now
+            else {"until": pause.again.isoformat(), "why": pause.message, "hint": pause.hint},
         }
+
+
+def _told(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "level": job.level,
+        "scopes": list(job.scopes),
+        "state": str(job.state),
+        "attempts": job.attempts,
+        "again": job.next_at.isoformat() if job.next_at else "",
+        "kind": job.reason,
+        "message": job.message,
+        "given_up": job.state in (JobState.DEAD, JobState.DROPPED),
+    }

@@ -9,13 +9,15 @@ A pass reads batches, lets go of the store, condenses, and stores each summary w
 transaction that asks again whether everything is as it was read. Killed anywhere, it has stored a
 whole summary or nothing, and the next pass goes on from what the store says.
 
-What failed is tried again later and later, and given up after a while: its messages just stay.
-What is due, and when, is said by ``plan``.
+What failed is tried again later and later, or waits for its summariser; see ``failing``. A model
+is asked for one batch at a time, and what it answered is stored before it is asked again. What is
+due, and when, is said by ``plan``.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,17 +25,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Conflict, NotFound
-from hypatia_mem.memory.cascade.plan import CONTEXT, FAILED, OWED, Batch, Planner
-from hypatia_mem.memory.summarise import making, naming, words
+from hypatia_mem.memory.cascade import failing
+from hypatia_mem.memory.cascade.plan import CONTEXT, OWED, Batch, Planner
+from hypatia_mem.memory.summarise import choosing, making, naming, words
 from hypatia_mem.memory.summarise.extractive import Extractive
-from hypatia_mem.memory.summarise.protocol import Request, Summariser, SummaryFailed
+from hypatia_mem.memory.summarise.protocol import (
+    FailureKind,
+    Request,
+    Summariser,
+    SummaryFailed,
+)
 from hypatia_mem.model import Author, Channel, Entry, Outcome
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
     from hypatia_mem.store.connection import Store
 
-__all__ = ["Done", "Handed", "Report", "due", "heal", "run", "submit"]
+__all__ = ["Done", "Handed", "Report", "Waiting", "due", "heal", "run", "submit"]
 
 _LOG = logging.getLogger("hypatia_mem")
 SAMPLE = 1_500  # messages that say how rare a word is
@@ -57,11 +65,12 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a pass did."""
+    """What a pass did; ``paused`` is why it stopped asking before all was done, and until when."""
 
     made: tuple[Done, ...] = ()
     failed: tuple[str, ...] = ()
     dropped: int = 0
+    paused: str = ""
 
     @property
     def line(self) -> str:
@@ -83,6 +92,17 @@ class _Round:
     due: Sequence[Batch]
     entries: Mapping[str, Entry]
     sample: Sequence[str]
+    stood_in: frozenset[str]  # tickets of what a model has given up on
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What became of a batch; ``asked``: by the model in force, not by who stands in."""
+
+    batch: Batch
+    outcome: making.Made | SummaryFailed
+    producer: str
+    asked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +116,20 @@ class Handed:
 # --- a pass ---------------------------------------------------------------------------------------
 
 
-def run(
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is done while a model is waited for, when the store is let go of.
+
+    ``tick`` is called many times a second; ``stop`` says whether to give up; ``told`` hears of
+    every summary that was stored.
+    """
+
+    tick: Callable[[], None] = lambda: None
+    stop: Callable[[], bool] = lambda: False
+    told: Callable[[Done], None] = lambda done: None
+
+
+def run(  # noqa: PLR0913 - what is condensed, by whom, and who is told
     home: Path,
     settings: Settings,
     *,
@@ -106,6 +139,7 @@ def run(
     summariser: Summariser | None = None,
     retry: bool = False,
     beat: Callable[[], None] = lambda: None,
+    waiting: Waiting | None = None,
 ) -> Report:
     """Condense all that is due, level by level, until nothing is; the store is free in between.
 
@@ -113,58 +147,171 @@ def run(
     called between steps. With ``summary_by`` off nothing is made, and with agent only what the
     agent has left undone for too long. Raises what the store raises.
     """
-    from hypatia_mem.store.connection import open_store
-
     if settings.summary_by == "off" and summariser is None:
         return Report()
     author = author or Author(Channel.WORKER)
     dropped = heal(home, now=now)
-    made: list[Done] = []
-    failed: list[str] = []
-    tried: set[str] = set()
-    idf: Mapping[str, float] = {}
+    one = _Pass(home, settings, now, author, scopes, summariser, retry, waiting or Waiting())
+    one.go(beat)
+    return Report(tuple(one.made), tuple(one.failed), dropped, one.paused)
 
-    def following(store: Store) -> _Round:
-        planner = Planner(store, home, settings, now)
-        due = planner.due(scopes, retry=retry, without=tried)
-        due = _of_this_round(due, planner, settings, summariser)
-        tried.update(batch.ticket for batch in due)
+
+class _Pass:
+    """One pass: what is due, who condenses it, what came of it."""
+
+    def __init__(
+        self,
+        home: Path,
+        settings: Settings,
+        now: datetime,
+        author: Author,
+        scopes: Sequence[str] | None,
+        given: Summariser | None,
+        retry: bool,
+        waiting: Waiting,
+    ) -> None:
+        self.home = home
+        self.settings = settings
+        self.author = author
+        self.scopes = scopes
+        self.given = given
+        self.retry = retry
+        self.waiting = waiting
+        self.asks = given is None and settings.summary_by in choosing.MODELS
+        self.made: list[Done] = []
+        self.failed: list[str] = []
+        self.paused = ""
+        self._began = (now, time.monotonic())
+        self._tried: set[str] = set()
+        self._idf: Mapping[str, float] = {}
+        self._roots: list[str] = []
+        self._model: Summariser | None = None
+
+    @property
+    def now(self) -> datetime:
+        """Return the time; a pass that waits for a model takes its time."""
+        began, mark = self._began
+        return began + timedelta(seconds=time.monotonic() - mark)
+
+    def go(self, beat: Callable[[], None]) -> None:
+        """Go on until nothing is due, the model is paused, or somebody asks to stop."""
+        from hypatia_mem.store.connection import open_store
+
+        with open_store(self.home, write=False) as store:
+            pause = failing.pause_of(store, self.settings) if self.asks else None
+            if pause is not None and self.now < pause.again and not self.retry:
+                self.paused = _paused(pause)
+                return
+            self._roots = [root.path for root in store.roots()]
+            current = self._following(store)
+        while current.due and not self.paused and not self.waiting.stop():
+            self._idf = self._idf or words.idf_of(current.sample)
+            beat()
+            ready: list[_Result] = []
+            for batch in current.due:
+                ready.append(self._condensed(batch, current))
+                beat()
+            while ready:
+                with open_store(self.home, write=True) as store:
+                    for result in _of_this_lease(ready):
+                        self._store(store, result)
+                        beat()
+                    if not ready and not self.paused:
+                        current = self._following(store)
+
+    def _following(self, store: Store) -> _Round:
+        planner = Planner(store, self.home, self.settings, self.now)
+        due = planner.due(self.scopes, retry=self.retry, without=self._tried)
+        due = _of_this_round(due, planner, self.settings, self.given)
+        self._tried.update(batch.ticket for batch in due)
         names = [item.name for batch in due for item in batch.items]
         entries = planner.read.contents(store, names) if due else {}
-        sample = planner.read.sample(store, SAMPLE) if due and not idf else []
-        return _Round(due, entries, sample)
+        sample = planner.read.sample(store, SAMPLE) if due and not self._idf else []
+        stood_in = frozenset(one.ticket for one in due if self.asks and planner.stands_in(one))
+        return _Round(due, entries, sample, stood_in)
 
-    with open_store(home, write=False) as store:
-        current = following(store)
-    while current.due:
-        idf = idf or words.idf_of(current.sample)
-        beat()
-        one, producer = _chosen(settings, summariser)
-        ready: list[tuple[Batch, making.Made | SummaryFailed]] = []
-        for batch in current.due:
-            ready.append((batch, _condensed(batch, current.entries, one, settings, idf)))
-            beat()
-        while ready:
-            with open_store(home, write=True) as store:
-                for batch, result in _of_this_lease(ready):
-                    done = _store(store, batch, result, author, producer, now)
-                    if isinstance(done, Done):
-                        made.append(done)
-                    elif done:
-                        failed.append(done)
-                    beat()
-                if not ready:
-                    current = following(store)
-    return Report(tuple(made), tuple(failed), dropped)
+    def _summariser(self, *, stand_in: bool) -> tuple[Summariser, str]:
+        """Return who condenses, and how it is recorded; raises SummaryFailed."""
+        by = self.settings.summary_by
+        one: Summariser
+        note = ""
+        if self.given is not None:
+            one = self.given
+        elif self.asks and not stand_in:
+            if self._model is None:
+                self._model = choosing.choose(
+                    self.home,
+                    self.settings,
+                    roots=self._roots,
+                    tick=self.waiting.tick,
+                    stop=self.waiting.stop,
+                    author=self.author,
+                )
+            one = self._model
+        else:
+            one = Extractive()
+            note = "" if by == "extractive" else f" for {by}"
+        return one, f"{one.producer}#{one.digest}{note}"
+
+    def _condensed(self, batch: Batch, current: _Round) -> _Result:
+        entries = current.entries
+        present = [entries[item.name] for item in batch.items if item.name in entries]
+        request = making.request_of(present, batch.level, self.settings.summary_words, self._idf)
+        digests = {item.name: item.digest for item in batch.items}
+        stand_in = batch.ticket in current.stood_in
+        producer = ""
+        try:
+            one, producer = self._summariser(stand_in=stand_in)
+            made = making.make(one, request, digests, self.settings.summary_floor)
+        except SummaryFailed as error:
+            _LOG.warning("a batch of level %d was not condensed: %s", batch.level, error.message)
+            return _Result(batch, error, producer, self.asks and not stand_in)
+        return _Result(batch, made, producer, self.asks and not stand_in)
+
+    def _store(self, store: Store, result: _Result) -> None:
+        """Store one summary, or note why there is none; nothing when the batch was overtaken."""
+        now = self.now
+        if isinstance(result.outcome, SummaryFailed):
+            self._note_failure(store, result, result.outcome, now)
+            return
+        author = replace(self.author, producer=result.producer)
+        with store.transaction(author, now=now) as txn:
+            outcome, done = _put(txn, result.batch, result.outcome)
+            if outcome.verb == "refused" and "forgotten" in outcome.reason:
+                failing.note_refusal(txn, result.batch, self.settings, now, outcome.reason)
+                self.failed.append("a summary that was forgotten before is not made again")
+            else:
+                failing.note_success(txn, result.batch, resumed=result.asked)
+        if done is not None:
+            self.made.append(done)
+            self.waiting.told(done)
+
+    def _note_failure(
+        self, store: Store, result: _Result, error: SummaryFailed, now: datetime
+    ) -> None:
+        self.failed.append(error.message)
+        if error.failure is FailureKind.CANCELLED:
+            self.paused = error.message
+            return
+        with store.transaction(self.author, now=now) as txn:
+            failing.note_failure(txn, result.batch, error, self.settings, now, pausing=result.asked)
+        if result.asked and error.failure.blames_summariser:
+            pause = failing.pause_of(store, self.settings)
+            self.paused = _paused(pause) if pause else error.message
+
+
+def _paused(pause: failing.Pause) -> str:
+    hint = f" {pause.hint}" if pause.hint else ""
+    return f"{pause.message}; tried again at {pause.again:%Y-%m-%d %H:%M}Z.{hint}"
 
 
 def _of_this_lease(
-    ready: list[tuple[Batch, making.Made | SummaryFailed]],
-) -> Iterator[tuple[Batch, making.Made | SummaryFailed]]:
+    ready: list[_Result],
+) -> Iterator[_Result]:
     """Take out of ``ready`` as many as are stored before the store is let go of, at least one."""
     links = 0
-    while ready and (not links or links + len(ready[0][0].items) <= LEASE_LINKS):
-        links += len(ready[0][0].items)
+    while ready and (not links or links + len(ready[0].batch.items) <= LEASE_LINKS):
+        links += len(ready[0].batch.items)
         yield ready.pop(0)
 
 
@@ -174,6 +321,8 @@ def _of_this_round(
     """Return as many as are condensed before the store is opened again, of one level."""
     if settings.summary_by == "agent" and summariser is None:
         due = [one for one in due if _left_undone(one, planner)][:1]
+    if settings.summary_by in choosing.MODELS and summariser is None:
+        due = due[:1]
     found: list[Batch] = []
     chars = 0
     for batch in due:
@@ -193,53 +342,6 @@ def _left_undone(batch: Batch, planner: Planner) -> bool:
     if batch.level > 1:
         return bool(group.count >= STAND_IN * planner.settings.cascade_batch)
     return bool(group.chars // 4 >= STAND_IN * planner.limits(batch.scopes).trigger)
-
-
-def _chosen(settings: Settings, summariser: Summariser | None) -> tuple[Summariser, str]:
-    """Return who condenses, and how it is recorded."""
-    one: Summariser = summariser or Extractive()
-    producer = f"{one.producer}#{one.digest}"
-    if summariser is None and settings.summary_by != "extractive":
-        producer += f" for {settings.summary_by}"
-    return one, producer
-
-
-def _condensed(
-    batch: Batch,
-    entries: Mapping[str, Entry],
-    summariser: Summariser,
-    settings: Settings,
-    idf: Mapping[str, float],
-) -> making.Made | SummaryFailed:
-    present = [entries[item.name] for item in batch.items if item.name in entries]
-    request = making.request_of(present, batch.level, settings.summary_words, idf)
-    digests = {item.name: item.digest for item in batch.items}
-    try:
-        return making.make(summariser, request, digests, settings.summary_floor)
-    except SummaryFailed as error:
-        _LOG.warning("a batch of level %d was not condensed: %s", batch.level, error.message)
-        return error
-
-
-def _store(
-    store: Store,
-    batch: Batch,
-    result: making.Made | SummaryFailed,
-    author: Author,
-    producer: str,
-    now: datetime,
-) -> Done | str:
-    """Store one summary, or note why there is none; "" when the batch was overtaken."""
-    if isinstance(result, SummaryFailed):
-        with store.transaction(author, now=now) as txn:
-            _note_failure(txn, batch, str(result.failure), result.message, result.retry_after, now)
-        return result.message
-    with store.transaction(replace(author, producer=producer), now=now) as txn:
-        outcome, done = _put(txn, batch, result)
-        if outcome.verb == "refused" and "forgotten" in outcome.reason:
-            _note_failure(txn, batch, "forgotten", outcome.reason, 1e9, now)
-            return "a summary that was forgotten before is not made again"
-    return done or ""
 
 
 def _put(txn: Any, batch: Batch, made: making.Made) -> tuple[Outcome, Done | None]:  # noqa: ANN401
@@ -281,30 +383,6 @@ def _settle(txn: Any, batch: Batch) -> None:  # noqa: ANN401
     if batch.mark is not None:
         told = summaries.read_note(txn.store, CONTEXT, {})
         summaries.note(txn, CONTEXT, dict([*list(told.items())[-20:], batch.mark]))
-
-
-def _note_failure(
-    txn: Any,  # noqa: ANN401
-    batch: Batch,
-    kind: str,
-    message: str,
-    wait: float,
-    now: datetime,
-) -> None:
-    from hypatia_mem.store import summaries
-
-    failed = summaries.read_note(txn.store, FAILED, {})
-    attempts = int(failed.get(batch.ticket, {}).get("attempts", 0)) + 1
-    seconds = min(max(wait, 60.0 * 4 ** (attempts - 1)), 30 * 86400.0)
-    failed[batch.ticket] = {
-        "attempts": attempts,
-        "again": (now + timedelta(seconds=seconds)).isoformat(timespec="seconds"),
-        "kind": kind,
-        "message": message,
-        "scopes": list(batch.scopes),
-        "level": batch.level,
-    }
-    summaries.note(txn, FAILED, dict(list(failed.items())[-50:]))
 
 
 def heal(home: Path, *, now: datetime) -> int:

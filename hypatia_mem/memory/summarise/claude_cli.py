@@ -104,7 +104,7 @@ class ClaudeCli:
             )
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            process = subprocess.Popen(  # noqa: S603 - the user's own client, without a shell
+            process = subprocess.Popen(
                 [program, *self._arguments(question)],
                 cwd=self._folder,
                 env=self._environ,
