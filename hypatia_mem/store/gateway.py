@@ -7,12 +7,13 @@ too. Messages go in by the thousand with one statement a table: a row at a time 
 times as much.
 
 Its parts: ``writing`` (ledger rows, how rows go in), ``tombstones``, ``versions``, ``entries``,
-``forgetting``, ``messages``, ``merging``, ``upkeep``, ``undoing``, ``trust``; ``authority`` says
-who may do what.
+``erasing``, ``forgetting``, ``messages``, ``merging``, ``upkeep``, ``undoing``, ``trust``;
+``authority`` says who may do what.
 """
 
 from __future__ import annotations
 
+from hypatia_mem.store.erasing import ErasingWrites
 from hypatia_mem.store.forgetting import ForgettingWrites
 from hypatia_mem.store.merging import MergeWrites
 from hypatia_mem.store.trust import TrustWrites
@@ -22,5 +23,5 @@ from hypatia_mem.store.upkeep import UpkeepWrites
 __all__ = ["Transaction"]
 
 
-class Transaction(ForgettingWrites, MergeWrites, TrustWrites, Undoing, UpkeepWrites):
+class Transaction(ErasingWrites, ForgettingWrites, MergeWrites, TrustWrites, Undoing, UpkeepWrites):
     """An open change. Made by ``Store.transaction`` only."""

@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).parents[2] / "hypatia_mem"
 GATEWAY = {
     f"store/{name}.py"
     for name in (
-        "entries", "forgetting", "gateway", "merging", "messages", "tombstones", "trust",
+        "entries", "erasing", "forgetting", "gateway", "merging", "messages", "tombstones", "trust",
         "undoing", "upkeep", "versions", "writing",
     )
 }  # fmt: skip
