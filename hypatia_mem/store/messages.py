@@ -11,6 +11,7 @@ from hypatia_mem.errors import NotFound
 from hypatia_mem.model import Entry, Message, Outcome, Session, Statement
 from hypatia_mem.store import rows
 from hypatia_mem.store.entries import EntryWrites
+from hypatia_mem.store.tombstones import canonical
 from hypatia_mem.store.writing import CAPTURE, plain
 
 __all__ = ["MessageWrites"]
@@ -156,7 +157,7 @@ class MessageWrites(EntryWrites):
 
         The start never moves, the end and the last change never go back.
         """
-        session = _cleaned_session(session)
+        session = self._without_erased_title(_cleaned_session(session))
         before = self.store.session(session.id)
         if before is None:
             row = {f.name: getattr(session, f.name) for f in fields(Session)}
@@ -170,6 +171,16 @@ class MessageWrites(EntryWrites):
         self._update_session(merged)
         self._note_session(before, merged)
         return Outcome("updated", session.id)
+
+    def _without_erased_title(self, session: Session) -> Session:
+        """Leave out a title that was erased: a transcript that is read again still has it."""
+        if not session.title or not self._any_buried():
+            return session
+        erased = self._buried(self._title_digests(session.title), [session.project])
+        return replace(session, title="") if erased else session
+
+    def _title_digests(self, title: str) -> list[str]:
+        return self._tomb_digests(["title:" + canonical(title)])
 
     def edit_session(self, session_id: str, **changes: Any) -> Outcome:
         """Set fields of a session exactly as given. Raises NotFound."""
