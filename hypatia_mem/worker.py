@@ -174,6 +174,7 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
     from hypatia_mem.memory.intake.drain import Drain
 
     settings = load_settings(home)
+    _finish_erasing(home, settings, lock)
     drain = Drain(home, settings)
     last_work = time.monotonic()
     failures = 0
@@ -251,6 +252,18 @@ def _condense(home: Path, settings: Settings, lock: Lock) -> bool:
     except (HypatiaError, OSError) as error:
         _LOG.warning("summaries put off (%s): %s", type(error).__name__, _sentence(error))
     return True
+
+
+def _finish_erasing(home: Path, settings: Settings, lock: Lock) -> None:
+    """Go on with an erasing that was cut short: a person ordered it, and it is not done."""
+    from hypatia_mem.memory import erase
+
+    try:
+        report = erase.resume(home, settings=settings, now=_now(), beat=lock.beat)
+        if report is not None:
+            _LOG.info("an erasing that was cut short is finished: %s", report.op_id)
+    except (HypatiaError, OSError) as error:
+        _LOG.error("an erasing is not finished (%s): %s", type(error).__name__, _sentence(error))
 
 
 def _embed(

@@ -100,6 +100,7 @@ def follow(store: Store) -> bool:
         return False
     now = datetime.now(UTC).replace(tzinfo=None)
     with store.transaction(Author(Channel.WORKER), now=now) as txn:
+        txn.erase_again(found.forgettings)
         txn.forget_again(found.tombstones, found.forgettings)
     return True
 

@@ -9,13 +9,13 @@ ledger and among the tombstones, so an older copy that is restored is brought up
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.model import Outcome, Session
-from hypatia_mem.store import rows, vectors
+from hypatia_mem.store import keys, rows, vectors
 from hypatia_mem.store.connection import attached, store_error
 from hypatia_mem.store.messages import MessageWrites
 from hypatia_mem.store.tombstones import canonical
@@ -41,6 +41,8 @@ __all__ = [
     "transcripts",
     "writing_sources",
 ]
+
+_AGAIN = "forgotten after this copy was made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,25 @@ class ErasingWrites(MessageWrites):
         self.store.execute("DELETE FROM image WHERE kind = 'session' AND key = ?", [session_id])
         self._images = [row for row in self._images if row["key"] != session_id]
         return Outcome("updated", session_id)
+
+    def erase_again(self, forgettings: Sequence[Mapping[str, Any]]) -> None:
+        """Erase statements and titles that were erased after this copy was made.
+
+        Called before ``forget_again``, which notes the operations as known.
+        """
+        done = {str(row["op_id"]) for row in self.store.run("SELECT DISTINCT op_id FROM mutation")}
+        later = [row for row in forgettings if row["op_id"] not in done]
+        triples = {row["target"] for row in later if row["verb"] == "forget statement"}
+        sessions = {row["target"] for row in later if row["verb"] == "forget session"}
+        if triples:
+            ring = keys.keyring(self.store.home)
+            for row in self.store.run(
+                "SELECT triple FROM statement UNION SELECT triple FROM statement_version"
+            ):
+                if any(key.target(row["triple"]) in triples for key in ring):
+                    self.erase_statement(row["triple"], _AGAIN)
+        for session_id in sessions:
+            self.erase_title(str(session_id), _AGAIN)
 
     def note_operation(self, verb: str, about: str, reason: str = "") -> None:
         """Note in the ledger that something was done to the memory as a whole, by its id."""
