@@ -5,6 +5,8 @@ words that say little by themselves. Nobody's words but ours: a language that is
 compared by its own words alone.
 """
 
+# ruff: noqa: E501 - a concept is a line, in several scripts
+
 from __future__ import annotations
 
 __all__ = ["CONCEPTS", "EMPTY", "NEGATIONS", "NO_GO"]

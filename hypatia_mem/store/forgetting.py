@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hypatia_mem.store import history
+from hypatia_mem.store import history, keys
 from hypatia_mem.store.entries import EntryWrites
 
 __all__ = ["ForgettingWrites"]
@@ -29,12 +29,13 @@ class ForgettingWrites(EntryWrites):
             for row in self.store.run("SELECT digest, scope, op_id FROM tombstone")
         }
         fresh = [
-            dict(row)
+            {"target": "", "part": "", "sketch": "", **row}  # an older file has none of these
             for row in tombstones
             if (row["digest"], row["scope"], row["op_id"]) not in have
         ]
         names = self._named(later) | self._saying(fresh)
         self._bulk("tombstone", fresh)
+        self._graves_changed()
         for name in sorted(names):
             if self.store.entry(name) or history.last_entry(self.store, name):
                 self.delete_entry(name, _AGAIN, tombstone=True)
@@ -49,10 +50,11 @@ class ForgettingWrites(EntryWrites):
         if not targets:
             return set()
         known = self._all("SELECT name FROM entry UNION SELECT name FROM version")
+        ring = keys.keyring(self.store.home)
         return {
             name
             for (name,) in known
-            if name in targets or "#" + self._key.digest("target", name)[:24] in targets
+            if name in targets or any(key.target(name) in targets for key in ring)
         }
 
     def _saying(self, fresh: Sequence[_Row]) -> set[str]:

@@ -46,8 +46,10 @@ _DAYS = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905 - as they are
 )
 _GERMAN = frozenset(
-    "der die das den dem des ein eine einen einem und nicht ist wird werden sind zu im auf mit"
-    " nur wir keine kein von vom bei nach vor sich auch fuer".split()
+    """
+    der die das den dem des ein eine einen einem und nicht ist wird werden sind zu im auf mit nur
+    wir keine kein von vom bei nach vor sich auch fuer
+    """.split()  # noqa: SIM905 - a list of them takes a page
 )
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

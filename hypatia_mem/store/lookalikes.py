@@ -5,12 +5,14 @@ letters of other scripts, digits for letters, accents, marks between the letters
 Digits stay apart from one another, so no number becomes another number.
 """
 
+
+
 from __future__ import annotations
 
 import re
 import unicodedata
 
-__all__ = ["LEAST", "UNSEEN", "glyphs", "seen"]
+__all__ = ["LEAST", "UNSEEN", "canonical", "glyphs", "seen"]
 
 LEAST = 8  # letters; of a shorter text too many others look the same
 # What no reader sees and what does not break a line: zero width, fillers, variation selectors.
@@ -21,23 +23,175 @@ UNSEEN = re.compile(
 # Capitals that look like a Latin one though their small letter does not, and the other way round.
 _CAPITALS = {
     pair[0]: pair[1]
-    for pair in (
-        "Αa Βb Εe Ζz Ηh Ιi Κk Μm Νn Οo Ρp Τt Υy Χx Ϲc Ϻm Аa Вb Еe Ѕs Іi Јj Кk Мm Нh Оo Рp Сc Тt Уy"
-        " Хx Ԛq Ԝw Үy Һh Ᏼb Ꭰd Ꭼe Ꮋh Ꭻj Ꮶk Ꮮl Ꮇm Ꮲp Ꮪs Ꭲt Ꮩv Ꮃw Ꮓz"
-    ).split()
+    for pair in [
+        "Αa",
+        "Βb",
+        "Εe",
+        "Ζz",
+        "Ηh",
+        "Ιi",
+        "Κk",
+        "Μm",
+        "Νn",
+        "Οo",
+        "Ρp",
+        "Τt",
+        "Υy",
+        "Χx",
+        "Ϲc",
+        "Ϻm",
+        "Аa",
+        "Вb",
+        "Еe",
+        "Ѕs",
+        "Іi",
+        "Јj",
+        "Кk",
+        "Мm",
+        "Нh",
+        "Оo",
+        "Рp",
+        "Сc",
+        "Тt",
+        "Уy",
+        "Хx",
+        "Ԛq",
+        "Ԝw",
+        "Үy",
+        "Һh",
+        "Ᏼb",
+        "Ꭰd",
+        "Ꭼe",
+        "Ꮋh",
+        "Ꭻj",
+        "Ꮶk",
+        "Ꮮl",
+        "Ꮇm",
+        "Ꮲp",
+        "Ꮪs",
+        "Ꭲt",
+        "Ꮩv",
+        "Ꮃw",
+        "Ꮓz",
+    ]
 }
 _SMALL = {
     pair[0]: pair[1:]
-    for pair in (
-        "αa βb γy εe ηn ιi κk νv οo ρp τt υu χx ωw ϲc ϳj аa вb гr еe кk мm нh оo рp сc тt уy хx іi јj"
-        " ѕs һh ԁd ԛq ԝw ѵv ьb ӏl үy ғf ыbl юlo зe пn иu ɑa ɡg ɩi ɪi ʀr ʏy ʟl ʙb ɢg ʜh ɴn ᴀa ᴄc ᴅd ᴇe ᴊj"
-        " ᴋk ᴍm ᴏo ᴘp ᴛt ᴜu ᴠv ᴡw ᴢz ꜱs ꞇt ıi ȷj ƒf ɛe əe łl đd øo ħh ŧt æae œoe ßss հh ոn սu օo ցg զq"
-    ).split()
+    for pair in [
+        "αa",
+        "βb",
+        "γy",
+        "εe",
+        "ηn",
+        "ιi",
+        "κk",
+        "νv",
+        "οo",
+        "ρp",
+        "τt",
+        "υu",
+        "χx",
+        "ωw",
+        "ϲc",
+        "ϳj",
+        "аa",
+        "вb",
+        "гr",
+        "еe",
+        "кk",
+        "мm",
+        "нh",
+        "оo",
+        "рp",
+        "сc",
+        "тt",
+        "уy",
+        "хx",
+        "іi",
+        "јj",
+        "ѕs",
+        "һh",
+        "ԁd",
+        "ԛq",
+        "ԝw",
+        "ѵv",
+        "ьb",
+        "ӏl",
+        "үy",
+        "ғf",
+        "ыbl",
+        "юlo",
+        "зe",
+        "пn",
+        "иu",
+        "ɑa",
+        "ɡg",
+        "ɩi",
+        "ɪi",
+        "ʀr",
+        "ʏy",
+        "ʟl",
+        "ʙb",
+        "ɢg",
+        "ʜh",
+        "ɴn",
+        "ᴀa",
+        "ᴄc",
+        "ᴅd",
+        "ᴇe",
+        "ᴊj",
+        "ᴋk",
+        "ᴍm",
+        "ᴏo",
+        "ᴘp",
+        "ᴛt",
+        "ᴜu",
+        "ᴠv",
+        "ᴡw",
+        "ᴢz",
+        "ꜱs",
+        "ꞇt",
+        "ıi",
+        "ȷj",
+        "ƒf",
+        "ɛe",
+        "əe",
+        "łl",
+        "đd",
+        "øo",
+        "ħh",
+        "ŧt",
+        "æae",
+        "œoe",
+        "ßss",
+        "հh",
+        "ոn",
+        "սu",
+        "օo",
+        "ցg",
+        "զq",
+    ]
 }
 _LEET = dict(zip("013457@$!|¡€£¢+", "oleastaslllelct", strict=True)) | {"8": "b"}
 _MARKS = "@$!|¡€£¢+"
 _INSIDE = re.compile(rf"(?<=\w)[{re.escape(_MARKS)}](?=\w)|(?<!\w)[@$€£¢](?=[^\W\d])")
 _PAIRS = (("rn", "m"), ("vv", "w"), ("i", "l"))
+_QUOTES = str.maketrans("‘’‚‛“”„‟‐‑‒–—", "'" * 4 + '"' * 4 + "-" * 5)
+
+
+def canonical(text: str) -> str:
+    """Return what two spellings of the same value have in common.
+
+    NFKC, case folded, white space collapsed, zero-width and control characters and the marks of
+    sentence ends dropped.
+
+    >>> canonical("Never  mock\\u200b the DB!")
+    'never mock the db'
+    """
+    seen = UNSEEN.sub("", unicodedata.normalize("NFKC", UNSEEN.sub("", text)))
+    folded = unicodedata.normalize("NFKC", seen.casefold()).translate(_QUOTES)
+    kept = "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C")
+    return " ".join(kept.split()).strip(" .!?;:。！？\"'`")
 
 
 def seen(text: str) -> str:

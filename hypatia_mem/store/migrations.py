@@ -448,8 +448,8 @@ _M006 = (
     "DELETE FROM meta WHERE key = 'cascade_failed'",
 )
 
-# Of whom a tombstone is, by what the ledger calls it; what of it the digest is (its value, what that
-# looks like, its name, a statement); and how its value is told in other words (``likeness``).
+# Of whom a tombstone is, by what the ledger calls it; what of it the digest is of (its value, what
+# that looks like, its name, a statement); and what its value's other wordings share (``likeness``).
 _M007 = tuple(
     f"ALTER TABLE tombstone ADD COLUMN {column} VARCHAR DEFAULT ''"
     for column in ("target", "part", "sketch")

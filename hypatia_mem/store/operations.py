@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Conflict, NotFound, Refused
-from hypatia_mem.store import ledger
+from hypatia_mem.store import keys
 from hypatia_mem.store.versions import VERSIONS
 from hypatia_mem.store.writing import CAPTURE
 
@@ -333,11 +333,11 @@ class _Planner:
         """Refuse when what happened to a name since then does not cancel out."""
         if not first:
             return
-        secret = ledger.load_key(self.store.home)
+        ring = keys.keyring(self.store.home)
         forms: dict[str, str] = {}
         for _, name in first:
             forms[name] = name
-            forms["#" + secret.digest("target", name)[:24]] = name
+            forms.update(dict.fromkeys((key.target(name) for key in ring), name))
         since = _events(
             self.store,
             "seq >= ? AND target IN (SELECT unnest(?::VARCHAR[]))",

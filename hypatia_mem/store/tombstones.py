@@ -1,57 +1,112 @@
-"""What was forgotten: keyed digests of its canonical form, asked before every write."""
+"""What was forgotten: keyed digests of its canonical form, asked before every write.
+
+Of a value there are two digests, of what it says and of what it looks like (``lookalikes``), and a
+sketch of its words (``likeness``). Digests that are met refuse; a sketch that is met quarantines
+(``quarantine``). Digests stand under the key they were made with, and are asked under it when the
+memory has a newer one (``keys``).
+"""
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
+from hypatia_mem.errors import NotFound
 from hypatia_mem.model import GLOBAL_SCOPE, PERSON_CHANNELS, Entry, Outcome
-from hypatia_mem.store import rows
+from hypatia_mem.store import graves, keys, likeness, rows
+from hypatia_mem.store.lookalikes import canonical
 from hypatia_mem.store.writing import Writing
 
 __all__ = ["Tombstones", "canonical"]
 
 _MEMORY_KINDS = frozenset({"rule", "taboo", "memory"})
-# What no reader sees and what does not break a line: zero width, fillers, variation selectors.
-_UNSEEN = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
-)
+_EVIDENCE = frozenset({"message", "session"})  # known by their own words, not by like ones
 _COVERED = (
     "digest IN (SELECT unnest($1::VARCHAR[])) AND ($2 OR scope IN (SELECT unnest($3::VARCHAR[])))"
 )
-_QUOTES = str.maketrans("‘’‚‛“”„‟‐‑‒–—", "'" * 4 + '"' * 4 + "-" * 5)
-
-
-def canonical(text: str) -> str:
-    """Return what two spellings of the same value have in common.
-
-    NFKC, case folded, white space collapsed, zero-width and control characters and the marks of
-    sentence ends dropped.
-
-    >>> canonical("Never  mock\\u200b the DB!")
-    'never mock the db'
-    """
-    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
-    folded = unicodedata.normalize("NFKC", seen.casefold()).translate(_QUOTES)
-    kept = "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C")
-    return " ".join(kept.split()).strip(" .!?;:。！？\"'`")
+_BURIED = {
+    "digest": "VARCHAR", "scope": "VARCHAR", "target": "VARCHAR", "part": "VARCHAR",
+    "sketch": "VARCHAR",
+}  # fmt: skip
+_PARTS = ("name", "look", "triple", "title")
 
 
 class Tombstones(Writing):
     """The part of a transaction that refuses what was forgotten, and buries."""
 
+    def lift(self, digests: Sequence[str], scopes: Sequence[str]) -> Outcome:
+        """Lift the tombstones of these digests in these scopes; an undoing puts them back.
+
+        ``details["lifted"]`` counts them. Refused, and noted so, for anybody but a person. Raises
+        NotFound when there are none.
+        """
+        known = self.store.run(
+            """
+            SELECT * FROM tombstone WHERE digest IN (SELECT unnest($1::VARCHAR[]))
+              AND scope IN (SELECT unnest($2::VARCHAR[]))
+            """,
+            [list(digests), list(scopes)],
+        )
+        if not known:
+            raise NotFound("no such tombstone", hint="See them with: hypatia-mem tombstone list")
+        name = str(known[0]["digest"])[:12]
+        if self.author.channel not in PERSON_CHANNELS:
+            self._note("refuse", name, "entry", reason="only a person lifts", index=False)
+            return Outcome("refused", name, reason="only a person can lift a tombstone")
+        self.store.execute(
+            """
+            DELETE FROM tombstone WHERE digest IN (SELECT unnest($1::VARCHAR[]))
+              AND scope IN (SELECT unnest($2::VARCHAR[]))
+            """,
+            [list(digests), list(scopes)],
+        )
+        self._note_lifted(known, name, "entry")
+        return Outcome("deleted", name, details={"lifted": len(known)})
+
+    def rotate_key(self) -> Outcome:
+        """Go on under a new key; the one before stays for what was forgotten under it.
+
+        Raises Refused for anybody but a person. It cannot be undone, and need not be.
+        """
+        if self.author.channel not in PERSON_CHANNELS:
+            self._note("refuse", "key", "operation", reason="only a person rotates", index=False)
+            return Outcome("refused", "key", reason="only a person can put a new key in its place")
+        before, self._key = self._key, keys.rotate_key(self.store.home)
+        self._note("rotate", self._key.id, "operation", reason="key", index=False)
+        self._graves_changed()
+        return Outcome("updated", self._key.id, details={"before": before.id})
+
+    # ------------------------------------------------------------------------------------------
+
     def _ask_tombstones(self, entry: Entry) -> Outcome | None:
         """Refuse a forgotten value; from a person it is taken, and the tombstone lifted.
 
         What was forgotten everywhere is refused everywhere, and what was forgotten in one project
-        is refused there and as something global, for that would be seen there again.
+        is refused there and as something global, for that would be seen there again. A summary is
+        refused when one of its sentences says it.
         """
-        if entry.kind == "message":
+        if entry.kind == "message" or not self._any_buried():
             return None
-        return self._refusal(self._value_digests(entry), entry.scopes, entry.name, entry.kind)
+        digests = self._value_digests(entry)
+        refusal = self._refusal(digests, entry.scopes, entry.name, entry.kind)
+        if refusal is None and (entry.kind in ("summary", "session") or "summary" in entry.tags):
+            refusal = self._refuse_sentences(entry)
+        return refusal
+
+    def _refuse_sentences(self, entry: Entry) -> Outcome | None:
+        text = rows.clean(entry.content)
+        values = {
+            value
+            for start, end in graves.sentences(text)
+            for value in graves.values_of(text[start:end])
+            if value.startswith("look:")  # a value of a word or two would be in every other text
+        }
+        if not values or not self._buried(self._tomb_digests(values), entry.scopes):
+            return None
+        self._note("refuse", entry.name, entry.kind, reason="holds what was forgotten", index=False)
+        return Outcome("refused", entry.name, reason="a sentence of it was forgotten before")
 
     def _refusal(
         self, digests: Sequence[str], scopes: Sequence[str], target: str, kind: str
@@ -61,38 +116,87 @@ class Tombstones(Writing):
         if self.author.channel in PERSON_CHANNELS and not self._buried(
             digests, scopes, after=self.said_at
         ):
-            lifted = self.store.run(
-                f"DELETE FROM tombstone WHERE {_COVERED} RETURNING *",  # noqa: S608 - our clause
-                _covering(digests, scopes),
-            )
-            seq = self._note("lift", target, kind, index=False)
-            for row in lifted:
-                self._keep_image(seq, "tombstone", row["digest"], row, None)
+            self._note_lifted(self._unearth(digests, scopes), target, kind)
             return None
         self._note("refuse", target, kind, reason="forgotten before", index=False)
         return Outcome("refused", target, reason="this was forgotten before")
 
-    def _bury(self, entry: Entry, reason: str) -> None:
-        self._bury_digests(self._value_digests(entry), entry.scopes, reason)
+    def _unearth(self, digests: Sequence[str], scopes: Sequence[str]) -> list[dict[str, Any]]:
+        """Take tombstones away; with what a value says goes what it looks like."""
+        covering = _covering(digests, scopes)
+        lifted = self.store.run(
+            f"DELETE FROM tombstone WHERE {_COVERED} RETURNING *",  # noqa: S608 - our clause
+            covering,
+        )
+        values = [row for row in lifted if row["target"] and row["part"] in ("value", "look")]
+        for op_id, target in {(row["op_id"], row["target"]) for row in values}:
+            lifted += self.store.run(
+                """
+                DELETE FROM tombstone
+                WHERE op_id = $1 AND target = $2 AND part IN ('value', 'look')
+                  AND ($3 OR scope IN (SELECT unnest($4::VARCHAR[]))) RETURNING *
+                """,
+                [op_id, target, *covering[1:]],
+            )
+        return lifted
 
-    def _bury_digests(self, digests: Sequence[str], scopes: Sequence[str], reason: str) -> None:
-        """Keep digests away from these scopes; one that is kept away already stays as it is."""
+    def _note_lifted(self, lifted: Sequence[dict[str, Any]], target: str, kind: str) -> None:
+        seq = self._note("lift", target, kind, index=False)
+        for row in lifted:
+            self._keep_image(seq, "tombstone", row["digest"], row, None)
+        self._graves_changed()
+
+    def _bury(self, entry: Entry, reason: str) -> None:
+        digests = self._value_digests(entry)
+        sketches = {}
+        if entry.kind not in _EVIDENCE:
+            text = rows.clean(entry.content)
+            said = self._tomb_digests([canonical(text)])
+            sketches = dict.fromkeys(said, likeness.sketch(self._key, text))
+        self._bury_digests(
+            digests, entry.scopes, reason, target=self._target(entry.name), sketches=sketches
+        )
+
+    def _bury_digests(
+        self,
+        digests: Sequence[str],
+        scopes: Sequence[str],
+        reason: str,
+        *,
+        target: str = "",
+        sketches: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep digests away from these scopes; one that is kept away already stays as it is.
+
+        Those among them that were made with an earlier key are only for asking.
+        """
+        parts = self._parts
+        new = [
+            {
+                "digest": digest,
+                "scope": scope,
+                "target": target,
+                "part": parts.get(digest, "value"),
+                "sketch": (sketches or {}).get(digest, ""),
+            }
+            for digest in dict.fromkeys(digests)
+            if parts.get(digest) != "old"
+            for scope in list(scopes) or [GLOBAL_SCOPE]
+        ]
         self.store.execute(
             """
             INSERT INTO tombstone
-            SELECT new.digest, $3, new.scope, $4, $5, $6, $7
-            FROM (
-                SELECT * FROM (SELECT unnest($1::VARCHAR[]) AS digest)
-                CROSS JOIN (SELECT unnest($2::VARCHAR[]) AS scope)
-            ) AS new
+                (digest, key_id, scope, reason, actor, "at", op_id, target, part, sketch)
+            SELECT v.digest, $3, v.scope, $4, $5, $6, $7, v.target, v.part, v.sketch
+            FROM (SELECT unnest(from_json($1::JSON, $2)) AS v)
             WHERE NOT EXISTS (
                 SELECT 1 FROM tombstone AS there
-                WHERE there.digest = new.digest AND there.scope = new.scope
+                WHERE there.digest = v.digest AND there.scope = v.scope
             )
             """,
             [
-                list(dict.fromkeys(digests)),
-                list(scopes) or [GLOBAL_SCOPE],
+                json.dumps(new),
+                json.dumps([_BURIED]),
                 self._key.id,
                 reason,
                 str(self.author.channel),
@@ -100,6 +204,7 @@ class Tombstones(Writing):
                 self.op_id,
             ],
         )
+        self._graves_changed()
 
     def _buried(
         self, digests: Sequence[str], scopes: Sequence[str], *, after: datetime | None = None
@@ -120,7 +225,8 @@ class Tombstones(Writing):
 
     def _entry_digests(self, name: str, content: str, kind: str) -> list[str]:
         """Return the digests under which an entry would have been forgotten."""
-        values = {canonical(rows.clean(content))}
+        text = rows.clean(content)
+        values = {canonical(text)} if kind in _EVIDENCE else graves.values_of(text)
         if kind in _MEMORY_KINDS:
             values.add("name:" + canonical(rows.clean(name)))
         return self._tomb_digests(values)
@@ -131,7 +237,7 @@ class Tombstones(Writing):
         """Return the digests of what a statement speaks of, of what it says, and of itself."""
         ends = {"name:" + canonical(end) for end in (subject, object_)}
         itself = _triple_value(subject, predicate, object_)
-        return self._tomb_digests({canonical(content), itself, *ends})
+        return self._tomb_digests({*graves.values_of(content), itself, *ends})
 
     def _bury_statements(self, names: Sequence[str], scopes: Sequence[str], reason: str) -> None:
         """Keep the statements away at one of whose ends such a name stands or stood.
@@ -150,11 +256,46 @@ class Tombstones(Writing):
             [list(names)],
         ).fetchall()
         self._bury_digests(
-            self._tomb_digests(_triple_value(*map(str, row)) for row in found), scopes, reason
+            self._tomb_digests(_triple_value(*map(str, row)) for row in found),
+            scopes,
+            reason,
+            target=self._target(names[0]) if names else "",
         )
 
     def _tomb_digests(self, values: Iterable[str]) -> list[str]:
-        return [self._key.digest("tombstone", value) for value in values if value]
+        """Return the digests of some values: under the present key, and under those before it.
+
+        The earlier ones only as long as something stands under them.
+        """
+        others = [key for key in self._known_graves().keys if key.id != self._key.id]
+        found: list[str] = []
+        for value in values:
+            if not value:
+                continue
+            head = value.partition(":")[0]
+            made = self._key.digest("tombstone", value)
+            self._parts[made] = head if head in _PARTS else "value"
+            found.append(made)
+            for key in others:
+                old = key.digest("tombstone", value)
+                self._parts[old] = "old"
+                found.append(old)
+        return found
+
+    @property
+    def _parts(self) -> dict[str, str]:
+        """Return what each digest that was made here stands for."""
+        parts: dict[str, str] = self.__dict__.setdefault("_made_parts", {})
+        return parts
+
+    def _known_graves(self) -> graves.Graves:
+        """Return what is forgotten, with the sketches, as this transaction sees it."""
+        if self._graves is None:
+            self._graves = graves.load(self.store, sketched=True)
+        return self._graves
+
+    def _target(self, name: str) -> str:
+        return self._key.target(rows.clean(name))
 
 
 # ----------------------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ class UpkeepWrites(Versions):
             ("tombstone", "digest", "scope"),
         ):
             self._rename_in(seq, kind, key, field, old, new)
+        self._graves_changed()
         found = self.store.run("SELECT * FROM project WHERE scope = ?", [old])
         target = self.store.run("SELECT * FROM project WHERE scope = ?", [new])
         if found:

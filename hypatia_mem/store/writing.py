@@ -16,6 +16,7 @@ from hypatia_mem.store import buried, ledger, rows
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.graves import Graves
 
 __all__ = ["CAPTURE", "TABLES", "Writing", "new_op_id", "plain"]
 
@@ -50,7 +51,8 @@ _MUTATION_TYPES: dict[str, object] = {
 }  # fmt: skip
 _TOMBSTONE_TYPES: dict[str, object] = {
     "digest": "VARCHAR", "key_id": "VARCHAR", "scope": "VARCHAR", "reason": "VARCHAR",
-    "actor": "VARCHAR", "at": "TIMESTAMP", "op_id": "VARCHAR",
+    "actor": "VARCHAR", "at": "TIMESTAMP", "op_id": "VARCHAR", "target": "VARCHAR",
+    "part": "VARCHAR", "sketch": "VARCHAR",
 }  # fmt: skip
 _SESSION_TYPES: dict[str, object] = {
     "id": "VARCHAR", "project": "VARCHAR", "title": "VARCHAR", "user": "VARCHAR",
@@ -134,6 +136,7 @@ class Writing:
         last = store.execute("SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1").fetchone()
         self._seq, self._hash = (int(last[0]), str(last[1])) if last else (0, ledger.GENESIS)
         self.withdrawing: set[str] = set()  # whose summaries are being taken out at this moment
+        self._graves: Graves | None = None
         self._mutations: list[dict[str, Any]] = []
         self._touched: list[dict[str, Any]] = []
         self._images: list[dict[str, Any]] = []
@@ -174,6 +177,10 @@ class Writing:
         self._mutations.clear()
         self._touched.clear()
         self._images.clear()
+
+    def _graves_changed(self) -> None:
+        """Read what is forgotten anew the next time: it was written to."""
+        self._graves = None
 
     def _any_buried(self) -> bool:
         return self.store.execute("SELECT 1 FROM tombstone LIMIT 1").fetchone() is not None

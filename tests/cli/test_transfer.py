@@ -40,12 +40,20 @@ def fill(home, picture):
                 ),
                 Entry("hidden", "maybe", scopes=("app",), trust=Trust.CANDIDATE),
                 Entry(
-                    "off", "quiet", suppressed=True, valid_from=AT, synonyms=("aus",), pinned=True
+                    "off",
+                    "quiet",
+                    suppressed=True,
+                    valid_from=AT,
+                    synonyms=("aus",),
+                    pinned=True,
+                    scopes=("",),
                 ),
             ):
                 txn.put_entry(entry)
             txn.put_statement(
-                Statement("a, b", "knows", 'c "d"', "since", synonyms={"subject": ["A"]})
+                Statement(
+                    "a, b", "knows", 'c "d"', "since", synonyms={"subject": ["A"]}, scopes=("",)
+                )
             )
     picture.write_bytes(PNG)
     archive.store_file(home, picture, name="deep/fig.png", scopes=("app",), author=agent, now=AT)
@@ -177,7 +185,7 @@ def test_what_was_forgotten_is_not_in_it_and_stays_forgotten(cli, exported, shel
     cli("import", str(exported), "-s", "new")
 
     assert b"bluebird" not in everything.lower()
-    assert len(lines(exported, "tombstone")) == 2
+    assert len(lines(exported, "tombstone")) == 3  # what it says, what it looks like, its name
     again = cli("remember", SECRET.upper() + "!", "-s", "new")
     assert again.code == 1
     assert "forgotten before" in again.err

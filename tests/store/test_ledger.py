@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 
 import pytest
@@ -21,8 +22,8 @@ FORGED = (
 def written(kit):
     with kit.change() as txn:
         for number in range(3):
-            txn.put_entry(Entry(f"e{number}", f"text {number}"))
-        txn.put_statement(Statement("e0", "knows", "e1"))
+            txn.put_entry(Entry(f"e{number}", f"text {number}", scopes=("",)))
+        txn.put_statement(Statement("e0", "knows", "e1", scopes=("",)))
     with kit.change(kit.agent) as txn:
         txn.update_entry("e1", content="changed")
         txn.delete_entry("e2")
@@ -77,9 +78,9 @@ def test_no_word_of_the_contents_nor_a_rules_name_is_in_it(kit):
     word = "xylophone"
     with kit.change() as txn:
         txn.put_entry(kit.rule(f"never use a {word}", f"rule:{word}", tags=(word,)))
-        txn.put_entry(Entry(f"about {word}", word, kind="message"))
-        txn.put_entry(Entry(f"more {word}", word, kind=word))
-        txn.put_statement(Statement(f"rule:{word}", word, word, content=word))
+        txn.put_entry(Entry(f"about {word}", word, kind="message", scopes=("",)))
+        txn.put_entry(Entry(f"more {word}", word, kind=word, scopes=("",)))
+        txn.put_statement(Statement(f"rule:{word}", word, word, content=word, scopes=("",)))
         txn.put_messages("s-1", [kit.message(1, word)], "app")
         txn.amend_message("s-1", 1, text=word * 2)
         txn.put_summary("s-1", word, "title", "app")
@@ -98,6 +99,12 @@ def test_the_key_is_the_owners_and_stays(home):
     first = load_key(home)
     assert load_key(home) == first
     assert stat.S_IMODE((home / "key").stat().st_mode) == 0o600
+    for damaged in (b"short", b"", None):  # put back from its copy
+        (home / "key").unlink() if damaged is None else (home / "key").write_bytes(damaged)
+        assert load_key(home) == first
+        assert (home / "key").read_bytes() == first.secret
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (home / "keys").iterdir()} == {0o600}
+    shutil.rmtree(home / "keys")
     (home / "key").write_bytes(b"short")
     with pytest.raises(StoreError, match="damaged"):
         load_key(home)

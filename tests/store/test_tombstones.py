@@ -19,11 +19,18 @@ SAME = [
     "Déploy the staging\u00a0URL don’t wait",
     "Déploy the staging\ufe0f URL don\u034f't wait",
     '"Déploy the staging URL don\'t wait"',
+    "Deploy the staging URL don't wait",  # looks the same
+    "Déploythe stagingURL dont wait",
+    "D.é.p.l.o.y the st@ging URL, don't w4it",
+    "Dерlоy thе stаging URL don't wаit",  # with Cyrillic letters
+    "Dεplοy the stαging URL don't wαit",  # with Greek ones
+    "Ｄéploy the 𝐬𝐭𝐚𝐠𝐢𝐧𝐠 𝓤𝓡𝓛 don't 🅆🄰🄸🅃",
+    "D3pl0y the 5taging URL don't wa1t",
+    "d e p l o y t h e s t a g i n g u r l d o n t w a i t",
 ]
 OTHER = [
     "Deploy the staging URL don't wait now",
     "Déploy the staging URLs don't wait",
-    "Déploythe staging URL don't wait",
     "Déploy staging the URL don't wait",
     "",
     "...",
@@ -82,7 +89,7 @@ def test_it_holds_where_it_was_forgotten_and_for_what_would_be_seen_there(forgot
         for scope in ("my-app", "ap"):
             one = forgotten.rule(VALUE, f"rule:{scope}x", scope=scope)
             assert txn.put_entry(one).verb == "created", scope
-        for scopes in (("z", "app"), ("",), ("z", ""), ()):
+        for scopes in (("z", "app"), ("",), ("z", "")):
             again = Entry("rule:y", VALUE, kind="rule", scopes=scopes)
             assert txn.put_entry(again).verb == "refused", scopes
 
@@ -103,7 +110,7 @@ def test_no_statement_brings_it_back(forgotten):
         Statement("rule:deploy", "is_a", "rule", scopes=("app",)),
         Statement("x", "mentions", "rule:Deploy", scopes=("app",)),
         Statement("x", "says", "y", content=VALUE.upper(), scopes=("app",)),
-        Statement("x", "says", "z", content=VALUE),
+        Statement("x", "says", "z", content=VALUE, scopes=("",)),
     ]
     with forgotten.change(forgotten.agent) as txn:
         for one in about:

@@ -1,0 +1,201 @@
+"""What is forgotten, read once: to ask of many texts whether they say it again.
+
+Nothing here needs the store after ``load``: it may be kept while the store is let go of, as the
+cascade does. Digests are asked under every key that some of them were made with; those of a key
+that is lost can be asked by nobody (``lost``), and whoever writes has to take that into account.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hypatia_mem.model import GLOBAL_SCOPE
+from hypatia_mem.store import keys
+from hypatia_mem.store.likeness import Index
+from hypatia_mem.store.lookalikes import canonical, glyphs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hypatia_mem.store.connection import Store
+
+__all__ = ["Grave", "Graves", "Near", "covers", "load", "sentences", "values_of"]
+
+_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
+_SPEAKER = re.compile(r"\A\s*(?:[-*+•>]\s*|\d{1,3}[.)]\s+)*(?:(?:user|assistant|[A-Z]\w{0,20}): )?")
+_WIDEST = 3  # sentences that may say one value together
+
+
+@dataclass(frozen=True, slots=True)
+class Grave:
+    """One tombstone: of what, where, since when; ``part`` is what of it the digest stands for."""
+
+    digest: str
+    key_id: str
+    scope: str
+    reason: str
+    actor: str
+    at: datetime
+    op_id: str
+    target: str
+    part: str
+    sketch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A tombstone that a text is like, and how much (up to 1)."""
+
+    grave: Grave
+    value: float
+
+    @property
+    def why(self) -> str:
+        """Return the sentence that a person reads in the review; no word of what was forgotten."""
+        how = "says the same as" if self.value > 0.999 else f"is {self.value:.0%} like"
+        what = "rejected" if self.grave.reason == "rejected" else "forgotten"
+        return (
+            f"{how} something that was {what} on {self.grave.at:%Y-%m-%d}"
+            f" (tombstone {self.grave.digest[:8]})"
+        )
+
+
+class Graves:
+    """All tombstones of a memory with the keys to ask them."""
+
+    def __init__(
+        self, home: Path, rows: Iterable[Mapping[str, Any]], used: Collection[str]
+    ) -> None:
+        """Take rows of the table, and under which keys its digests stand, of other rows too."""
+        self.rows = [
+            Grave(**{**row, **{name: row[name] or "" for name in ("target", "part", "sketch")}})
+            for row in rows
+        ]
+        self.used = frozenset(used)
+        ring = keys.keyring(home) if used else ()
+        self.keys = tuple(key for key in ring if key.id in used)
+        self.lost = self.used - {key.id for key in ring}
+        self._by_digest: dict[str, list[Grave]] = {}
+        for row in self.rows:
+            self._by_digest.setdefault(row.digest, []).append(row)
+        self._indexes: list[Index] | None = None
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is forgotten at all."""
+        return bool(self.used)
+
+    def digests(self, values: Iterable[str]) -> list[str]:
+        """Return under which digests these values would be found here."""
+        return [key.digest("tombstone", one) for one in values if one for key in self.keys]
+
+    def holding(self, values: Iterable[str], scopes: Sequence[str]) -> list[Grave]:
+        """Return the tombstones of one of these values that hold in these scopes."""
+        return [
+            grave
+            for digest in self.digests(values)
+            for grave in self._by_digest.get(digest, ())
+            if covers(grave.scope, scopes)
+        ]
+
+    def near(
+        self,
+        texts: Iterable[str],
+        scopes: Sequence[str],
+        *,
+        after: datetime | None = None,
+        without: str = "",
+    ) -> Near | None:
+        """Return the tombstone that one of these texts is most like, None when it is like none.
+
+        ``after``: only those that are later; ``without``: not those of this operation.
+        """
+        if self._indexes is None:
+            self._indexes = self._indexed()
+        best: Near | None = None
+        for text in texts:
+            for index in self._indexes:
+                for digest, value in index.near(text):
+                    for grave in self._by_digest[digest]:
+                        if (
+                            covers(grave.scope, scopes)
+                            and (after is None or grave.at > after)
+                            and (not without or grave.op_id != without)
+                            and (best is None or value > best.value)
+                        ):
+                            best = Near(grave, value)
+        return best
+
+    def spans(self, text: str, scopes: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Yield the stretches of a text that say what is forgotten, or something like it."""
+        if not self.rows:
+            return
+        for start, end in sentences(text):
+            said = text[start:end]
+            if self.holding(values_of(said), scopes) or self.near([said], scopes):
+                yield start, end
+
+    def _indexed(self) -> list[Index]:
+        return [
+            Index(
+                key,
+                {
+                    row.digest: row.sketch
+                    for row in self.rows
+                    if row.sketch and row.key_id == key.id
+                },
+            )
+            for key in self.keys
+        ]
+
+
+def load(store: Store, *, sketched: bool = False) -> Graves:
+    """Read what is forgotten; ``sketched``: only what has a sketch, which ``near`` needs."""
+    used = store.execute("SELECT DISTINCT key_id FROM tombstone").fetchall()
+    found = store.run(
+        """
+        SELECT digest, key_id, scope, reason, actor, "at", op_id, target, part, sketch
+        FROM tombstone WHERE NOT $1 OR sketch <> ''
+        """,
+        [sketched],
+    )
+    return Graves(store.home, found, {str(row[0]) for row in used})
+
+
+def covers(scope: str, scopes: Sequence[str]) -> bool:
+    """Tell whether what is kept away from a scope would be seen there if it stood in ``scopes``."""
+    return not scopes or GLOBAL_SCOPE in scopes or scope == GLOBAL_SCOPE or scope in scopes
+
+
+def values_of(text: str) -> set[str]:
+    """Return by what a text is known to have been forgotten: what it says, what it looks like."""
+    found = {canonical(text)}
+    drawn = glyphs(text)
+    if drawn:
+        found.add("look:" + drawn)
+    return found - {""}
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the sentences and lines of a text stand, without bullets and speakers.
+
+    Runs of up to three of them too, for one value may be several sentences; the longer run first.
+    """
+    single: list[tuple[int, int]] = []
+    start = 0
+    for mark in _END.finditer(text):
+        single.append((start, mark.start()))
+        start = mark.end()
+    single.append((start, len(text)))
+    cut = []
+    for start, end in single:
+        head = _SPEAKER.match(text, start, end)
+        begin = head.end() if head else start
+        if text[begin:end].strip():
+            cut.append((begin, end))
+    for size in range(min(_WIDEST, len(cut)), 0, -1):
+        for at in range(len(cut) - size + 1):
+            yield cut[at][0], cut[at + size - 1][1]
