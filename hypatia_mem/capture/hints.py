@@ -293,9 +293,9 @@ def may_be_request(data: bytes) -> bool:
     lowered = data.lower()
     if b"\\u" in lowered and any(word in lowered for word in _escaped(_REQUEST_WORDS)):
         return True
-    # "always" is said too often to count anywhere but at the very start of a prompt.
+    # Some are said too often to count anywhere but at the very start of a prompt.
     return any(word in lowered for word in _REQUEST_WORDS) or any(
-        b"always " in piece[:60] for piece in lowered.split(b'"prompt":')[1:]
+        word in piece[:60] for piece in lowered.split(b'"prompt":')[1:] for word in _FIRST_WORDS
     )
 
 
@@ -303,16 +303,26 @@ _REQUEST_WORDS = tuple(
     word.encode()
     for word in (
         "remember", "memori", " memory", "make a note", "take a note", "mental note", "forget",
+        "keep in mind", "bear in mind", "future reference", "for later", "in future", "in the future",
         "unlearn", "from now on", "from here on", "going forward", "henceforth",
-        "记住", "記住", "记下", "記下", "记得", "記得", "从现在", "從現在", "从今", "今后", "以后", "忘",
-        "记忆", "覚え", "おぼえ", "記憶", "メモリに保存", "忘れ", "わすれ", "今後", "これから",
+        "记住", "記住", "记下", "記下", "记得", "記得", "记一下", "記一下", "再记", "再記", "从现在", "從現在", "从今", "今后", "以后", "忘",
+        "记忆", "覚え", "おぼえ", "記憶", "メモ", "忘れ", "わすれ", "今後", "これから",
         "merk dir", "merke dir", "merkt euch", "merken sie sich", "erinnere dich", "denk daran",
-        "denke daran", "behalte im kopf", "vergiss", "vergesst", "vergessen", "ab jetzt", "ab sofort",
+        "denke daran", "behalte im", "behalt im", "notier", "erinnerung", "vergiss", "vergesst", "vergessen", "ab jetzt", "ab sofort",
         "ab heute", "von jetzt an", "von nun an", "künftig", "in zukunft",
         "souviens-toi", "souvenez-vous", "rappelle-toi", "rappelez-vous", "retiens", "retenez",
         "émorise", "oublie", "ésormais", "orénavant", " partir de maintenant",
-        "recuerd", "acuérdate", "olvid", "olvíd", "a partir de ahora", "de ahora en adelante",
+        "en mémoire", "ta mémoire", "la mémoire", "votre mémoire", "en cuenta", "recuerd", "acuérdate", "olvid", "olvíd", "a partir de ahora", "de ahora en adelante",
         "desde ahora",
+    )
+)  # fmt: skip
+
+
+_FIRST_WORDS = tuple(
+    word.encode()
+    for word in (
+        "always ", "never ", "t ever ", "not ever ", "不要", "絶対に", "nie ", "niemals ", "jamais",
+        "nunca ", "siempre ",
     )
 )  # fmt: skip
 

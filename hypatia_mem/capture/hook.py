@@ -36,6 +36,7 @@ MARKER = b"hypatia-mem:internal"
 NOTIFICATION = b'"prompt":"<task-notification>'
 MAX_INPUT = 32 << 20  # beyond it only ids are kept; the transcript has the text
 MAX_BRIEF = 1 << 18
+MAX_LATER = 1 << 20
 EXTRACT_EVERY = 5
 HEARTBEAT_STALE_SECONDS = 60.0
 START_SECONDS = 3.0  # how long a started worker may take to its lock
@@ -327,14 +328,34 @@ def _scope(home: str, data: bytes, environ: Mapping[str, str]) -> str:
 def _brief(home: str, data: bytes, environ: Mapping[str, str]) -> bytes:
     """Return the brief of the session's project as the worker rendered it, else the global one."""
     for key in (paths.find_root(_folder(data, environ)).key, "global"):
+        path = paths.brief_path(home, key)
         try:
-            brief = paths.read_file(paths.brief_path(home, key), MAX_BRIEF)
+            brief = _brief_due(path)
+            if brief is None:
+                brief = paths.read_file(path, MAX_BRIEF)
         except OSError:
             continue
         # Anything else the client would take for plain text and hand to the model.
         if brief.startswith(b'{"hookSpecificOutput":') and brief.rstrip().endswith(b"}}"):
             return brief
     return b""
+
+
+def _brief_due(path: str) -> bytes | None:
+    """Return what a brief has become since it was rendered, None where it still is what it was.
+
+    A rule may begin or end to be true while nobody works: the worker has rendered what comes then.
+    """
+    try:
+        lines = paths.read_file(path.removesuffix("json") + "later", MAX_LATER).split(b"\n")
+    except OSError:
+        return None
+    now = time.time()
+    due = None
+    for number in range(0, len(lines) - 1, 2):
+        if lines[number].isdigit() and int(lines[number]) <= now:
+            due = lines[number + 1] + b"\n"
+    return due
 
 
 def _folder(data: bytes, environ: Mapping[str, str]) -> str:

@@ -106,8 +106,8 @@ def _parse_line(line: str, *, alone: bool, more: list[str]) -> Request | None:
         return None
     lowered = line.lower()
     patterns = [row for row in _PATTERNS if any(stem in lowered for stem in row[0])]
-    always = alone and "always" in lowered
-    if not patterns and not always:
+    commands = [row for row in _ALONE if row[0] in lowered] if alone else []
+    if not patterns and not commands:
         return None
     line = re.sub(r"^(?:[-*•]|\d{1,2}[.)])\s+", "", line)
     is_question = line.rstrip(" .!").endswith(("?", "？", "吗", "か", "嗎"))
@@ -121,8 +121,9 @@ def _parse_line(line: str, *, alone: bool, more: list[str]) -> Request | None:
         return None
     if spoken != line and (request := _match(patterns, spoken, line, more)):
         return request
-    if always and re.match(_ALWAYS, spoken, re.IGNORECASE):
-        return Request("remember", _trim(spoken), "rule", _is_global(spoken))
+    for _, pattern, kind in commands:
+        if re.match(pattern, spoken, re.IGNORECASE):
+            return Request("remember", _trim(spoken), kind, _is_global(spoken))
     return None
 
 
@@ -199,6 +200,11 @@ _ASKING = (
     r"can you|could you|would you|will you|kannst du|könntest du|peux-tu|pourrais-tu|puedes|podrías"
 )
 
+# What a standing order commands.
+_VERBS = (
+    "use|prefer|run|write|ask|check|test|commit|format|lint|name|explain|answer|respond|reply|speak|"
+    "follow|read|review|document|squash|rebase|sign|pin|type|annotate"
+)
 _EVERYWHERE = r"(?:\s+(?:globally|everywhere|(?:for|in|across) (?:all|every)(?: (?:my|our|the|of my))? projects?))?"
 # (stems of which one must be in the line before the pattern is worth compiling, pattern, verb)
 _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
@@ -213,25 +219,43 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ((" note",),
      r"(?:make|take) a (?:mental )?note(?: that\b|\s*:|\s+of:?|(?P<todo>\s+to\b))\s*(?P<text>.+)",
      "remember"),
+    (("keep in mind", "bear in mind"),
+     r"(?:keep|bear) in mind(?:\s+that\b|\s*[:,])?\s+(?P<text>.+)", "remember"),
+    (("future reference", "for later"),
+     r"(?:for future reference|notes? for later)\s*[:,]\s*(?P<text>.+)", "remember"),
+    (("t forget that", "not forget that"),
+     r"(?:don[’']?t|do not|never) forget that\s+(?P<text>.+)", "remember"),
+    (("future",),
+     rf"in (?:the )?future,?\s+(?P<text>(?:please |always |never |don[’']?t |do not |(?:{_VERBS})\s).+)",
+     "from now on"),
     (("from now on", "from here on", "going forward", "henceforth"),
      r"(?:from (?:now|here) on(?:wards?|\s+out)?|going forward|henceforth)\s*,?\s+(?P<text>.+)",
      "from now on"),
     (("forget", "unlearn"),
      r"(?:forget|unlearn)(?!\s*[(_.=:;-]?[(_.=;-])(?:\s*[:：])?\s+"
      r"(?:about\s+(?!it\b|that\b|this\b)|that\s+)?(?P<text>.+)", "forget"),
+    (("can forget",), r"you (?:can|may|should) forget (?:that|about)\s+(?P<text>.+)", "forget"),
+    ((" memory",),
+     r"(?:remove|delete|erase|drop|wipe)(?: this| that)?(?: from)? (?:the |your |my |our )?memor(?:y|ies)"
+     r"(?:\s*:|\s+(?:about|that|of(?! the)|on))\s*(?P<text>.+)", "forget"),
     (("stop remembering",), r"stop remembering\s+(?:that\s+|about\s+)?(?P<text>.+)", "forget"),
     ((" memory",),
      r"(?:remove|delete|erase|drop|wipe)\s+(?P<text>.+?)\s+from (?:your |the |my )?memory\W*$",
      "forget"),
     # Chinese
-    (("记住", "記住", "记下", "記下", "记得", "記得"),
-     r"(?:请|請)?(?:记住|記住|记下|記下|记得|記得)(?!不|了吗|吗)[了来]?\s*[：:，,、]?\s*(?P<text>.+)",
+    (("记住", "記住", "记下", "記下", "记得", "記得", "记一下", "記一下"),
+     r"(?:请|請)?(?:记住|記住|记下|記下|记得|記得|记一下|記一下)(?!不|了吗|吗|密码|密碼|我的?(?:功能|选项))[了来]?\s*[：:，,、]?\s*(?P<text>.+)",
      "remember"),
     (("从现在", "從現在", "从今", "今后", "以后"),
      r"(?:从现在(?:开始|起)|從現在(?:開始|起)|从今以后|今后|以后(?=都|请|一律|总是|始终|不要|别|必须))"
      r"\s*[，,：:]?\s*(?P<text>.+)", "from now on"),
     (("忘", "记忆"),
      r"(?:请|請)?把(?P<text>.+?)(?:忘掉|忘了|忘记|忘記|从记忆中删除)吧?[。.!！]?$", "forget"),
+    (("记忆", "記憶"),
+     r"(?:请|請)?(?:把|将|將)?(?:关于|關於)?(?P<text>.+?)的(?:记忆|記憶)(?:删除|刪除|删掉|刪掉|清除)[吧了]?[。.!！]?$",
+     "forget"),
+    (("再记", "再記"), r"(?:不用|不必|别|別|不要)再(?:记住|記住|记得|記得|记|記)(?P<text>.+?)了?[。.!！]?$",
+     "forget"),
     (("忘",), r"(?:请|請)?(?:忘记|忘記|忘掉)(?!了|密码|密碼)(?:关于)?\s*[：:，,]?\s*(?P<text>.+)",
      "forget"),
     (("请忘了", "請忘了"), r"(?:请|請)忘了\s*(?P<text>.+)", "forget"),
@@ -239,20 +263,31 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("覚え", "記憶", "メモリに保存"),
      r"(?:(?:これを|次のことを|以下を)?(?:覚えて(?:おいて)?|記憶して(?:おいて)?)(?:ください|下さい|ね)?"
      r"|メモリに保存(?:して(?:ください)?)?)\s*[：:、,。\s]\s*(?P<text>.+)", "remember"),
+    (("メモ",), r"メモして(?:おいて)?(?:ください|下さい|ね)?\s*[：:、,。\s]\s*(?P<text>.+)", "remember"),
+    (("記憶",),
+     r"(?P<text>.+?)(?:について|に関する|に関して)?の記憶を(?:削除|消去|消)して(?:ください|下さい|ね)?[。.!！]?$",
+     "forget"),
     (("覚え", "おぼえ", "記憶"),
      r"(?P<text>.+?)(?:ということ)?(?:を|と|って|は)?、?(?:必ず)?(?:覚えて(?:おいて)?"
      r"|おぼえて(?:おいて)?|記憶して(?:おいて)?)(?:ください|下さい|ね|くれ|ほしい)?[。.!！]?$", "remember"),
-    (("今後", "これから"), r"(?:今後は|今後|これからは|これから)\s*、?\s*(?P<text>.+)", "from now on"),
+    (("今後", "これから"), r"(?:今後は|今後(?!の|も)|これからは|これから(?!の|も))\s*、?\s*(?P<text>.+)", "from now on"),
     (("忘れ", "わすれ"),
      r"(?P<text>.+?)(?:のこと|について|に関して)?(?:は|を|も)?(?:忘れて|わすれて)"
      r"(?:ください|下さい|ね|くれ|いい(?:です)?(?:よ)?)?[。.!！]?$", "forget"),
     # German
-    (("merk", "erinnere dich", "denk", "behalte"),
+    (("vergiss nicht", "vergessen sie nicht"),
+     r"(?:vergiss|vergessen sie)(?: bitte)? nicht,?\s+da(?:ss|ß)\s+(?P<text>.+)", "remember"),
+    (("erinnerung",),
+     r"(?:lösche?|entferne|streiche?)(?: bitte)? die erinnerung(?:en)? (?:an|über|zu[mr]?)\s+(?P<text>.+)",
+     "forget"),
+    (("kannst", "darfst"),
+     r"du (?:kannst|darfst)(?: jetzt| wieder)? vergessen,?\s+da(?:ss|ß)\s+(?P<text>.+)", "forget"),
+    (("merk", "erinnere dich", "denk", "behalt", "notier"),
      r"(?:merke? dir|merkt euch|merken sie sich|erinnere dich(?: daran)?|denke? daran"
-     r"|behalte im kopf)(?: bitte)?(?: überall| global| für alle projekte)?\s*[:,]?\s+"
+     r"|behalte? im (?:kopf|hinterkopf)|notiere? dir)(?: bitte)?(?: überall| global| für alle projekte)?\s*[:,]?\s+"
      r"(?:da(?:ss|ß)\s+)?(?P<text>.+)", "remember"),
     (("ab jetzt", "ab sofort", "ab heute", "von jetzt an", "von nun an", "künftig", "in zukunft"),
-     r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\s*,?\s+(?P<text>.+)",
+     r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\s*,?\s+(?!(?:wird|werden|kann|können|soll(?:en)?|will|wollen|gibt)\b)(?P<text>.+)",
      "from now on"),
     (("vergiss", "vergesst", "vergessen"),
      r"(?:vergiss|vergesst|vergessen sie)(?: bitte)?\s*[:,]?\s+(?:da(?:ss|ß)\s+)?(?P<text>.+)",
@@ -264,6 +299,11 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
      "remember"),
     (("ésormais", "orénavant", " partir de maintenant"),
      r"(?:désormais|dorénavant|à partir de maintenant)\s*,?\s+(?P<text>.+)", "from now on"),
+    (("oublie",), r"n['’]oublie[zr]? pas (?:que\s+|qu['’])(?P<text>.+)", "remember"),
+    (("en mémoire",),
+     r"(?:garde|gardez|conserve|mets)(?: bien)? en mémoire\s*[:,]?\s*(?:que\s+|qu['’])?(?P<text>.+)", "remember"),
+    (("mémoire",),
+     r"(?:supprime|efface|retire|enlève)[zr]? de (?:ta|la|votre) mémoire\s*:?\s*(?P<text>.+)", "forget"),
     (("oublie",), r"oublie[zr]?\s*:?\s+(?:que\s+|qu['’])?(?P<text>.+)", "forget"),
     # Spanish
     (("recuerd", "acuérdate", "memori"),
@@ -271,14 +311,37 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
      r"(?:(?:de\s+)?que\s+|(?P<todo>de\s+))?(?P<text>.+)", "remember"),
     (("a partir de ahora", "de ahora en adelante", "desde ahora"),
      r"(?:a partir de ahora|de ahora en adelante|desde ahora)\s*,?\s+(?P<text>.+)", "from now on"),
+    (("olvides", "olvide"), r"no (?:te )?olvid(?:es|e) (?:de )?que\s+(?P<text>.+)", "remember"),
+    (("en cuenta",), r"ten(?:ga)? en cuenta\s*:?\s*que\s+(?P<text>.+)", "remember"),
+    (("memoria",),
+     r"(?:guarda|anota|pon) (?:esto )?en (?:tu |la )?memoria\s*[:,]?\s*(?:que\s+)?(?P<text>.+)", "remember"),
+    (("memoria",),
+     r"(?:borra|elimina|quita) de (?:tu|la) memoria\s*:?\s*(?P<text>.+)", "forget"),
     (("olvid", "olvíd"),
      r"(?:olvid[ae]|olvídate de|olvidate de|olvidar)\s*:?\s+(?:que\s+|lo de\s+|sobre\s+)?"
      r"(?P<text>.+)", "forget"),
 )  # fmt: skip
-_ALWAYS = (
-    r"always\s+(?:use|prefer|run|write|ask|check|test|commit|format|lint|name|explain|answer|respond"
-    r"|reply|speak|follow|read|review|document|squash|rebase|sign|pin|type|annotate)\s+\S"
+_NEVER_VERBS = (
+    _VERBS
+    + "|push|touch|edit|change|modify|delete|remove|log|print|add|rewrite|force|skip|mock|import|"
+    "install|merge|deploy|call|store|guess|assume|hard-?code|expose|suggest|reformat|rename|create|"
+    "disable|ignore|amend|bypass|mention|include|put|leave|send|upload|publish|downgrade|upgrade"
 )
+# Commands without a word of remembering count only when they are all of the prompt: what must
+# stand in it, the pattern, and what it becomes.
+_ALONE = (
+    ("always", rf"always\s+(?:{_VERBS})\s+\S", "rule"),
+    ("never", rf"never(?:\s+ever)?\s+(?:{_NEVER_VERBS})\s+\S", "taboo"),
+    ("ever", rf"(?:don[’']?t|do not)\s+ever\s+(?:{_NEVER_VERBS})\s+\S", "taboo"),
+    ("from now on", r"(?:stop\s+\w+ing|never|don[’']?t|do not)\s.*\bfrom now on[\s.!]*$", "taboo"),
+    ("from now on", rf"(?:{_VERBS})\s.*\bfrom now on[\s.!]*$", "rule"),
+    ("不要", r"(?:永远|永遠|绝对|絕對|千万|千萬)不要\S{2}", "taboo"),
+    ("絶対に", r"絶対に.{3,}?(?:ないで|ないこと|しないように)(?:ください|下さい|して|ね)?[。.!！]*$", "taboo"),
+    ("nie", r"(?:nie(?:mals)?(?: wieder)?)\s.+\b\w+(?:en|ern|eln)[\s.!]*$", "taboo"),
+    ("jamais", r"ne\s+\w+(?:-\w+)?\s+jamais\s+\S|n['’]\w+\s+jamais\s+\S", "taboo"),
+    ("nunca", r"nunca\s+(?!(?:ha|he|me|se|fue|está|es|has|hemos)\b|funcion)\w+(?:s|es|as|ar|er|ir)\b\s+\S", "taboo"),
+    ("siempre", r"siempre\s+(?:usa|escribe|ejecuta|pregunta|prefiere|responde|comprueba|haz|pon)\s+\S", "rule"),
+)  # fmt: skip
 
 # After "remember": what makes it a question, a story or a name.
 _NOT_REMEMBERED = (

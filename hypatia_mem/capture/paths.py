@@ -238,7 +238,10 @@ def _exists(path: str) -> bool:
 
 
 def brief_path(home_path: str, key: str) -> str:
-    """Return where the brief of a key lies; its neighbour ``.scope`` holds the scope's name."""
+    """Return where the brief of a key lies.
+
+    Its neighbours: ``.scope`` holds the scope's name, ``.later`` the briefs of times to come.
+    """
     return f"{home_path}/{BRIEFS}/{key}.json"
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypatia_mem.capture.hints import may_be_request
 from hypatia_mem.capture.immediate import Request, entry_name, parse
 from tests.capture.corpus.lookalikes import LOOKALIKES, PROMPTS, prompt_event
+from tests.capture.corpus.requests import ASKED, NOT_ASKED
 
 # (prompt, words kept, kind)
 REMEMBER = (
@@ -277,3 +278,24 @@ def test_a_long_name_is_cut_and_stays_distinct() -> None:
     assert len(entry_name(first)) <= len("rule:") + 60 + 9
     assert entry_name(Request("remember", "🎉", "memory", False)).startswith("memory:")
     assert entry_name(Request("remember", "\ud83d x", "memory", False)) == "memory:x"
+
+
+def test_the_corpus_is_understood() -> None:
+    """Of what people type, in six languages: hardly a false alarm, and few requests missed.
+
+    A prompt counts as understood when the verb is right; the kind is counted for itself.
+    """
+    assert len({text for *_, text in (*ASKED, *NOT_ASKED)}) >= 240
+    assert {language for language, *_ in ASKED} == {"en", "zh", "ja", "de", "fr", "es"}
+    understood = kinds = 0
+    for _, kind, text in ASKED:
+        request = parse(text)
+        if request is None or (request.verb == "forget") != (kind == "forget"):
+            continue
+        assert may_be_request(prompt_event(text)), text
+        understood += 1
+        kinds += kind == ("forget" if request.verb == "forget" else request.kind)
+    alarms = [text for _, text in NOT_ASKED if parse(text)]
+    assert understood / (understood + len(alarms)) >= 0.98, alarms
+    assert understood / len(ASKED) >= 0.9
+    assert kinds / understood >= 0.9
