@@ -92,6 +92,7 @@ COMMANDS: dict[str, Row] = {
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
     "trace": Row(_ROOM + "cascade", "trace", "Walk a summary down to the words it stands on."),
     "loss": Row(_ROOM + "cascade", "loss", "What a summary kept and what it dropped."),
+    "rubric": Row(_ROOM + "rubric", "rubric", "Show, on a copy of this memory, what holds."),
     "repl": Row(_ROOM + "repl", "repl", "Type expressions and commands line by line."),
     "completion": Row(_ROOM + "ops", "completion", "Print the completion script of a shell."),
 }
