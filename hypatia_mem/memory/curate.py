@@ -350,10 +350,11 @@ def leave_index(home: Path, store: Store, names: Sequence[str]) -> None:
 
     Called with the store's lease held, so that nobody can put them back from an older state.
     """
-    from hypatia_mem.store import summaries
+    from hypatia_mem.store import sources
     from hypatia_mem.store.search import SearchIndex
 
-    names = [*names, *summaries.above(store, names)]  # a summary goes with its source
+    stands = sources.derived(store, names)  # what is derived goes with its source
+    names = [*names, *(one.name for one in stands if not one.own)]
     try:
         SearchIndex(home).remove([*names, *store.triples_of(names)])
     except IndexUnavailable as error:

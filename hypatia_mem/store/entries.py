@@ -8,7 +8,7 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
-from hypatia_mem.store import authority, history, rows, summaries
+from hypatia_mem.store import authority, history, rows, sources
 from hypatia_mem.store.tombstones import Tombstones
 from hypatia_mem.store.versions import Versions
 
@@ -101,27 +101,27 @@ class EntryWrites(Tombstones, Versions):
             entry = history.last_entry(self.store, name)
         if entry is None:
             raise NotFound(f"knowledge {name!r}")
-        if tombstone:
-            self._forget_merged(entry, reason)
-            self._bury(entry, reason)
-            self._bury_statements([name], entry.scopes, reason)
-        summaries.drop_above(self, name, purge=tombstone)
+        if not tombstone:
+            withdrawn = sources.withdraw(self, [name], reason=reason)
+            return Outcome("deleted", name, details={"statements": len(withdrawn.statements)})
+        self._forget_merged(entry, reason)
+        self._bury(entry, reason)
+        self._bury_statements([name], entry.scopes, reason)
+        sources.drop_above(self, name, purge=True)
         gone = self.store.triples_of([name])
         self._retire(
             "statement",
             {one: self._note("delete", one, "statement", reason=reason) for one in gone},
         )
-        verb = "forget" if tombstone else "delete"
         before = rows.digest(entry.content)
-        seq = self._note(verb, name, entry.kind, before=before, reason=reason)
+        seq = self._note("forget", name, entry.kind, before=before, reason=reason)
         self._retire("entry", {name: seq})
         self._forget_touched([name, *gone])
         if entry.kind == "message":  # its row stays, so that its line is known; not its words
-            self._empty_message(entry, seq)
+            self._empty_messages({name: seq})
         self.store.execute("DELETE FROM statement WHERE subject = $1 OR object = $1", [name])
         self.store.execute("DELETE FROM entry WHERE name = ?", [name])
-        if tombstone:
-            self._forget_states(entry, reason)
+        self._forget_states(entry, reason)
         return Outcome("deleted", name, details={"statements": len(gone)})
 
     def _forget_states(self, entry: Entry, reason: str) -> None:
@@ -341,8 +341,9 @@ class EntryWrites(Tombstones, Versions):
         )  # fmt: skip
         if is_withheld(before) != is_withheld(after):
             self._note_statements(after)
-            if is_withheld(after):
-                summaries.drop_above(self, before.name)
+        hidden = is_withheld(after) and not is_withheld(before)
+        if hidden or (before.content, before.scopes) != (after.content, after.scopes):
+            sources.set_back(self, before.name, hidden=hidden)
 
     def _note_statements(self, entry: Entry) -> None:
         """Note that an entry's statements are withheld, or seen again, with it."""

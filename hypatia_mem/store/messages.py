@@ -9,7 +9,7 @@ from typing import Any
 
 from hypatia_mem.errors import NotFound
 from hypatia_mem.model import Entry, Message, Outcome, Session, Statement
-from hypatia_mem.store import rows
+from hypatia_mem.store import rows, sources
 from hypatia_mem.store.entries import EntryWrites
 from hypatia_mem.store.tombstones import canonical
 from hypatia_mem.store.writing import CAPTURE, plain
@@ -57,7 +57,7 @@ class MessageWrites(EntryWrites):
         lines = [_message_row(message, number) for message, number in fresh]
         for line in lines:  # that it was said stays known, so that its line is not read again
             if line["turn"] in gone:
-                line.update(parts="[]", text_digest="")
+                line.update(parts="[]", text_digest=self.sealed(line["text_digest"]))
         self._bulk("message", lines)
         self.store.execute(
             "UPDATE session SET turns = ?, updated_at = greatest(updated_at, ?) WHERE id = ?",
@@ -102,6 +102,7 @@ class MessageWrites(EntryWrites):
         entries = {one.name: one for one in self.store.entries(_names(session_id, have))}
         wanted = [str(change["uuid"]) for change in amendments.values() if "uuid" in change]
         holders = self.store.known_uuids([rows.clean(uuid) for uuid in wanted])
+        sealed = {one.turn: one.text_digest for one in self.store.known_messages(session_id)}
         outcomes: list[Outcome] = []
         lines: list[dict[str, Any]] = []
         texts: list[tuple[Entry, Entry]] = []
@@ -111,6 +112,9 @@ class MessageWrites(EntryWrites):
             before = have.get(turn)
             if before is None:
                 raise NotFound(f"message {turn} of session {session_id!r}")
+            entry = entries.get(name)
+            if entry is None:  # its words were deleted: they do not come back by this door
+                changes = {key: changes[key] for key in changes if key not in ("text", "parts")}
             after = _cleaned(replace(before, **changes), session_id)
             if after == before:
                 outcomes.append(Outcome("unchanged", name))
@@ -120,10 +124,9 @@ class MessageWrites(EntryWrites):
                 continue
             holders.pop(before.uuid, None)
             holders[after.uuid] = (session_id, turn)
-            entry = entries.get(name)
             lines.append(_message_row(after, turn))
-            if entry is None:  # its text was deleted: it does not come back by this door
-                lines[-1].update(parts="[]", text_digest="")
+            if entry is None:
+                lines[-1].update(parts="[]", text_digest=sealed[turn])
             if entry is not None and (after.text, after.at) != (before.text, before.at):
                 body = rows.message_entry(after, turn, "")
                 texts.append((entry, replace(entry, content=body.content)))
@@ -209,6 +212,9 @@ class MessageWrites(EntryWrites):
         ``source`` says where it came from (``compaction``, ``title``); nothing is made up here.
         """
         name = f"session-{session_id}"
+        if self._is_without_sources(session_id, name, text, source):
+            self._note("refuse", name, "session", reason="source withdrawn", index=False)
+            return Outcome("refused", name, reason="part of what it sums up was deleted")
         entry = Entry(
             name=name,
             content=text,
@@ -222,6 +228,17 @@ class MessageWrites(EntryWrites):
         if outcome.verb == "created":
             self._belong(session_id, scope, range(1, self._turns(session_id) + 1))
         return outcome
+
+    def _is_without_sources(self, session_id: str, name: str, text: str, source: str) -> bool:
+        """Tell whether a summary that the client made stands on messages that are not there.
+
+        So does one that went with them, or was itself deleted, and is read again. What a person
+        called the session is its own.
+        """
+        if source == sources.NAMED:
+            return sources.was_withdrawn(self.store, name, text)
+        withdrawn = sources.lacks_messages(self.store, session_id)
+        return withdrawn or sources.was_withdrawn(self.store, name, text)
 
     def _write_texts(self, pairs: Sequence[tuple[Entry, Entry]]) -> list[int]:
         """Give many entries a new content, with one statement; the old ones become versions.
@@ -247,6 +264,8 @@ class MessageWrites(EntryWrites):
                 }
             )
         names = [before.name for before, _ in pairs]
+        for name in {on for one in sources.derived(self.store, names) for on in one.on}:
+            sources.set_back(self, name, hidden=False, grows=True)
         self._retire("entry", dict(zip(names, seqs, strict=True)))
         self.store.execute(
             """

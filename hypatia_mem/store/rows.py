@@ -13,18 +13,23 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.model import Author, Entry, Message, Session, Statement, Trust
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.keys import Key
 
 __all__ = [
     "clean",
     "digest",
     "entry_of",
     "entry_row",
+    "is_sealed",
     "iso",
     "message_entry",
     "message_of",
+    "seal",
     "session_of",
     "statement_of",
     "statement_row",
@@ -32,6 +37,7 @@ __all__ = [
     "triple_key",
 ]
 
+_SEALED = "~"  # begins what is kept of a deleted text's digest
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -56,6 +62,18 @@ def storable(value: Any) -> Any:
 def digest(text: str) -> str:
     """Return the SHA-256 of a stored text, in hex."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def seal(key: Key, text_digest: str) -> str:
+    """Return the keyed form of a text's digest; what is sealed, or empty, stays as it is."""
+    if not text_digest or text_digest.startswith(_SEALED):
+        return text_digest
+    return _SEALED + key.digest("said", text_digest)[:40]
+
+
+def is_sealed(text_digest: str) -> bool:
+    """Tell whether a message's digest is that of a text which was deleted."""
+    return text_digest.startswith(_SEALED)
 
 
 def iso(at: datetime) -> str:

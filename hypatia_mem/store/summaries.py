@@ -25,15 +25,13 @@ if TYPE_CHECKING:
     from hypatia_mem.store.entries import EntryWrites
 
 __all__ = [
+    "OWED",
     "Group",
     "Pending",
     "Source",
-    "above",
     "broken",
     "contents",
     "context_use",
-    "drop",
-    "drop_above",
     "groups",
     "last_model",
     "levels",
@@ -48,10 +46,14 @@ __all__ = [
 ]
 
 PREDICATE = "summary"
-_OWED = "cascade_owed"
+OWED = "cascade_owed"
 _COVERED = """
     SELECT object FROM statement
     WHERE predicate = 'summary' AND trust NOT IN ('candidate', 'rejected') AND expired_at IS NULL
+    UNION ALL
+    SELECT was.object FROM statement_version AS was
+    JOIN mutation ON mutation.seq = was.replaced_seq
+    WHERE was.predicate = 'summary' AND mutation.reason = 'unwanted'
 """
 _MADE = "#[0-9a-f]{12}( for [a-z-]+)?$"  # the producer of what the cascade stored
 _LEVEL = r"^summary ([1-9][0-9]{0,3})$"
@@ -188,30 +190,6 @@ def sources(store: Store, name: str) -> list[Source]:
     entries = contents(store, [row["object"] for row in found])
     made = [Source(row["object"], row["content"], entries.get(row["object"])) for row in found]
     return sorted(made, key=_place)
-
-
-def above(store: Store, names: Sequence[str], *, ever: bool = False) -> list[str]:
-    """Return every summary that stands on one of ``names``, however far up; the highest first.
-
-    ``ever`` looks at the statements of the past too.
-    """
-    links = "SELECT subject, object FROM statement WHERE predicate = 'summary'"
-    if ever:
-        links += " UNION SELECT subject, object FROM statement_version WHERE predicate = 'summary'"
-    found = store.execute(
-        f"""
-        WITH RECURSIVE links AS ({links}), up AS (
-            SELECT subject AS name, 1 AS height FROM links
-            WHERE object IN (SELECT unnest($1::VARCHAR[]))
-            UNION
-            SELECT links.subject, up.height + 1 FROM links JOIN up ON links.object = up.name
-            WHERE up.height < 1000
-        )
-        SELECT name FROM up GROUP BY name ORDER BY max(height) DESC, name
-        """,  # noqa: S608 - constants of this function
-        [list(names)],
-    ).fetchall()
-    return [str(row[0]) for row in found]
 
 
 def broken(store: Store) -> list[str]:
@@ -355,54 +333,6 @@ def name_taken(txn: EntryWrites, name: str, scopes: Sequence[str]) -> bool:
         [digests, [*scopes, ""]],
     ).fetchone()
     return found is not None
-
-
-def drop_above(txn: EntryWrites, name: str, *, purge: bool = False) -> list[str]:
-    """Take out every summary that stands on ``name``, before ``name`` itself goes or is withheld.
-
-    ``purge``: what is forgotten leaves no earlier state either, not even in summaries that were
-    taken out long ago. Links in a circle, which only a person can lay, are followed once. Returns
-    the names taken out.
-    """
-    name = rows.clean(name)
-    if name in txn.withdrawing:
-        return []
-    txn.withdrawing.add(name)
-    try:
-        dropped = drop(txn, above(txn.store, [name]), without={name})
-    finally:
-        txn.withdrawing.discard(name)
-    if purge:
-        ever = above(txn.store, [name], ever=True)
-        for table, keys in (("version", ("name",)), ("statement_version", ("subject", "object"))):
-            for key in keys:
-                txn.store.execute(
-                    f"DELETE FROM {table} WHERE {key} IN (SELECT unnest(?::VARCHAR[]))",  # noqa: S608 - ours
-                    [ever],
-                )
-    return dropped
-
-
-def drop(txn: EntryWrites, names: Sequence[str], *, without: Iterable[str] = ()) -> list[str]:
-    """Take summaries out, the highest first; their other messages are owed a new summary.
-
-    What only has a link of that name, without being a summary, stays.
-    """
-    gone = set(without)
-    owed: list[list[str]] = []
-    dropped: list[str] = []
-    for name in names:
-        entry = txn.store.entry(name)
-        if entry is None or name in txn.withdrawing or "summary" not in entry.tags:
-            continue
-        if tag_of(2) in entry.tags:
-            left = [source.name for source in sources(txn.store, name) if source.name not in gone]
-            owed += [left] if left else []
-        txn.delete_entry(name, reason="source withdrawn")
-        dropped.append(name)
-    if owed:
-        note(txn, _OWED, [*read_note(txn.store, _OWED, []), *owed])
-    return dropped
 
 
 def read_note(store: Store, key: str, default: Any) -> Any:

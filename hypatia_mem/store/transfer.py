@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused
 from hypatia_mem.model import Session, Trust
-from hypatia_mem.store import rows, summaries
+from hypatia_mem.store import rows, sources
 from hypatia_mem.store.entries import MAX_NAME
 
 if TYPE_CHECKING:
@@ -171,9 +171,10 @@ class Incoming:
         """Take the words out of messages whose entries were refused, or had gone before."""
         names = [f"msg-{row['session_id']}-{row['turn']}" for row in found]
         there = {one.name for one in self.txn.store.entries(names)}
-        empty = {"parts": "[]", "text_digest": ""}
         return [
-            row if name in there else {**row, **empty}
+            row
+            if name in there
+            else {**row, "parts": "[]", "text_digest": self.txn.sealed(row["text_digest"])}
             for name, row in zip(names, found, strict=True)
         ]
 
@@ -186,7 +187,7 @@ class Incoming:
             """
         ).fetchall()
         gone = [str(name) for (name,) in found]
-        dropped = [one for name in gone for one in summaries.drop_above(self.txn, name, purge=True)]
+        dropped = [one for name in gone for one in sources.drop_above(self.txn, name, purge=True)]
         for name in gone:
             for one in self.txn.store.statements_of(name):
                 self.txn.delete_statement(one.subject, one.predicate, one.object)

@@ -340,7 +340,7 @@ class Undoing(MessageWrites):
 
     def _refuse_in_use(self, image: Image) -> None:
         """Refuse to take a session or a project away from under what others stored in it."""
-        if image.kind == "session" and self._turns(image.key):
+        if image.kind == "session" and self._has_messages(image.key):
             raise Conflict(f"session {image.key!r} has turns that other operations stored")
         if image.kind == "project":
             found = self.store.execute(
@@ -348,6 +348,12 @@ class Undoing(MessageWrites):
             ).fetchone()
             if found:
                 raise Conflict(f"project {image.key!r} has entries that other operations stored")
+
+    def _has_messages(self, session_id: str) -> bool:
+        found = self.store.execute(
+            "SELECT 1 FROM entry WHERE kind = 'message' AND session_id = ? LIMIT 1", [session_id]
+        ).fetchone()
+        return found is not None
 
     def _count_turns(self, moves: Sequence[_Move], images: Sequence[Image]) -> None:
         """Let sessions count their messages again."""

@@ -64,18 +64,42 @@ class Versions(Writing):
         ).fetchall()
         return {str(name): int(version) for name, version in found}
 
-    def _empty_message(self, entry: Entry, seq: int) -> None:
-        """Take the words out of a deleted message's row; an image of them is kept."""
-        where = [entry.session_id, entry.turn]
+    def _empty_messages(self, noted: Mapping[str, int]) -> None:
+        """Take the words out of deleted messages' rows; images of them are kept.
+
+        ``noted``: the ledger row that each is deleted by. The rows themselves stay, so that nobody
+        takes their lines or their hooks' records for something new.
+        """
+        if not noted:
+            return
         found = self.store.run(
-            "SELECT parts, text_digest FROM message WHERE session_id = ? AND turn = ?", where
+            """
+            SELECT concat('msg-', session_id, '-', turn) AS name, parts, text_digest FROM message
+            WHERE name IN (SELECT unnest(?::VARCHAR[]))
+            """,
+            [list(noted)],
         )
+        sealed = {row["name"]: self.sealed(row["text_digest"]) for row in found}
         for row in found:
-            self._keep_image(seq, "message", entry.name, row, {"parts": "[]", "text_digest": ""})
+            was = {"parts": row["parts"], "text_digest": row["text_digest"]}
+            became = {"parts": "[]", "text_digest": sealed[row["name"]]}
+            self._keep_image(noted[row["name"]], "message", row["name"], was, became)
         self.store.execute(
-            "UPDATE message SET parts = '[]', text_digest = '' WHERE session_id = ? AND turn = ?",
-            where,
+            """
+            UPDATE message SET parts = '[]', text_digest = v.digest
+            FROM (SELECT unnest($1::VARCHAR[]) AS name, unnest($2::VARCHAR[]) AS digest) AS v
+            WHERE concat('msg-', message.session_id, '-', message.turn) = v.name
+            """,
+            [list(sealed), list(sealed.values())],
         )
+
+    def sealed(self, digest: str) -> str:
+        """Return what is kept of a deleted message's text: a keyed digest of its digest.
+
+        By it a record that brings the same words again is known (``Store.unsealed``), and nobody
+        without the memory's key can try out what the words were.
+        """
+        return rows.seal(self._key, digest)
 
     def _purge(self, entry: Entry) -> None:
         """Remove what history keeps of a forgotten entry, and of others that said the same.

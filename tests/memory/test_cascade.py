@@ -22,6 +22,7 @@ from hypatia_mem.memory.cascade.plan import slices, split, tiers
 from hypatia_mem.memory.summarise.extractive import Extractive
 from hypatia_mem.memory.summarise.protocol import Draft, FailureKind, Sentence, SummaryFailed
 from hypatia_mem.model import Author, Channel, Entry, Message, Trust
+from hypatia_mem.store import sources
 from hypatia_mem.store import summaries as reads
 from hypatia_mem.store.connection import open_store
 from tests.memory.cascade_kit import (
@@ -304,7 +305,7 @@ def test_a_summary_goes_with_its_source_and_the_rest_is_summarised_again(home, f
     assert before == [4, 2, 1]
     first = {summary for summary, item in links(home) if item == "msg-s-1-1"}
     with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
-        gone = reads.drop_above(txn, "msg-s-1-1", purge=forget)
+        gone = sources.drop_above(txn, "msg-s-1-1", purge=forget)
         txn.delete_entry("msg-s-1-1", tombstone=forget)
     assert len(gone) == 3
     assert first <= set(gone)
@@ -326,11 +327,11 @@ def test_earlier_summaries_of_what_is_forgotten_later_leave_no_state_either(home
     fill(home, talk(2))
     run(home, settings(cascade_max_tokens=200))
     with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
-        reads.drop_above(txn, "msg-s-1-2")
+        sources.drop_above(txn, "msg-s-1-2")
         txn.delete_entry("msg-s-1-2")
     run(home, settings(cascade_max_tokens=200))
     with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
-        reads.drop_above(txn, "msg-s-1-1", purge=True)
+        sources.drop_above(txn, "msg-s-1-1", purge=True)
         txn.delete_entry("msg-s-1-1", tombstone=True)
     with open_store(home, write=False) as store:
         assert store.run("SELECT name FROM version WHERE content LIKE '%Report 0:%'") == []

@@ -29,6 +29,7 @@ __all__ = [
     "ATTEMPTS",
     "CONTEXT",
     "OWED",
+    "OWED_ABOVE",
     "Batch",
     "Planned",
     "Planner",
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 OWED, CONTEXT = "cascade_owed", "cascade_context"
+OWED_ABOVE = "cascade_owed_above"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,7 @@ class Planner:
         self.owed: list[list[str]] = summaries.read_note(store, OWED, [])
         self.jobs: dict[str, Job] = jobs.jobs(store)
         self.window = choosing.planned_window(home, settings)
+        self.owed_above: list[dict[str, Any]] = summaries.read_note(store, OWED_ABOVE, [])
         self.excluded: Set[str] = {
             project.scope for project in store.projects() if project.excluded
         }
@@ -222,6 +225,9 @@ class Planner:
     def of_group(self, level: int, scopes: tuple[str, ...], count: int) -> list[Batch]:
         """Return the due batches of one group; ``count`` is how many items await them."""
         if level > 1:
+            owed = self._owed_above(level, scopes)
+            if owed:
+                return [Batch(level, scopes, own, "owed") for own in owed]
             batch = self.settings.cascade_batch
             if count < batch:
                 return []
@@ -231,6 +237,28 @@ class Planner:
                 for n in range(0, len(items) - batch + 1, batch)
             ]
         return self._of_messages(scopes)
+
+    def _owed_above(self, level: int, scopes: tuple[str, ...]) -> list[tuple[Pending, ...]]:
+        """Return the items of summaries that lost a source, as far as they are still there.
+
+        Lower levels come first, so what those were made of anew is there too.
+        """
+        notes = [
+            one
+            for one in self.owed_above
+            if one["level"] == level and one["scopes"] == sorted(scopes)
+        ]
+        if not notes:
+            return []
+        items = self.read.pending(self.store, level, scopes)
+        found: list[tuple[Pending, ...]] = []
+        for one in notes:
+            first, last = (datetime.fromisoformat(one[end]) for end in ("from", "to"))
+            own = tuple(item for item in items if first <= item.at <= last)
+            if len(own) > 1:
+                found.append(own)
+                items = [item for item in items if item not in own]
+        return found
 
     def _of_messages(self, scopes: tuple[str, ...]) -> list[Batch]:
         limits = self.limits(scopes)

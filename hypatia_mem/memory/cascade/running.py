@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Conflict, NotFound
 from hypatia_mem.memory.cascade import failing
-from hypatia_mem.memory.cascade.plan import CONTEXT, OWED, Batch, Planner
+from hypatia_mem.memory.cascade.plan import CONTEXT, OWED, OWED_ABOVE, Batch, Planner
 from hypatia_mem.memory.summarise import choosing, making, naming, words
 from hypatia_mem.memory.summarise.extractive import Extractive
 from hypatia_mem.memory.summarise.protocol import (
@@ -364,6 +364,8 @@ def _put(txn: Any, batch: Batch, made: making.Made) -> tuple[Outcome, Done | Non
         return outcome, None
     if batch.level == 1:
         _settle(txn, batch)
+    else:
+        _settle_above(txn, batch)
     return outcome, Done(
         name, batch.level, scopes, len(batch.items), batch.reason, inferred=made.inferred
     )
@@ -385,24 +387,29 @@ def _settle(txn: Any, batch: Batch) -> None:  # noqa: ANN401
         summaries.note(txn, CONTEXT, dict([*list(told.items())[-20:], batch.mark]))
 
 
-def heal(home: Path, *, now: datetime) -> int:
-    """Take out summaries that lack a source, and all above them; returns how many."""
-    from hypatia_mem.memory import curate
+def _settle_above(txn: Any, batch: Batch) -> None:  # noqa: ANN401
+    """Drop the notes of summaries that this one takes the place of."""
     from hypatia_mem.store import summaries
-    from hypatia_mem.store.connection import open_store
 
-    with open_store(home, write=False) as store:
-        names = summaries.broken(store)
-    if not names:
-        return 0
-    with (
-        open_store(home, write=True) as store,
-        store.transaction(Author(Channel.WORKER), now=now) as txn,
-    ):
-        lost = summaries.broken(store)
-        names = list(dict.fromkeys([*summaries.above(store, lost), *lost]))
-        curate.leave_index(home, store, names)
-        return len(summaries.drop(txn, names))
+    owed = summaries.read_note(txn.store, OWED_ABOVE, [])
+    first, last = (end(item.at for item in batch.items).isoformat() for end in (min, max))
+    kept = [
+        one
+        for one in owed
+        if one["level"] != batch.level
+        or one["scopes"] != sorted(batch.scopes)
+        or one["to"] < first
+        or last < one["from"]
+    ]
+    if kept != owed:
+        summaries.note(txn, OWED_ABOVE, kept)
+
+
+def heal(home: Path, *, now: datetime) -> int:
+    """Take out what is derived and lacks a source, and all that stands on it; return how many."""
+    from hypatia_mem.memory import propagation
+
+    return len(propagation.sweep(home, now=now))
 
 
 # --- the agent ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import getpass
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -324,9 +324,10 @@ class Drain:
 
     def _plan(self, store: Store, one: _Work, *, final: bool) -> reconcile.Plan:
         messages = [replace(message, session_id=one.session_id) for message in one.messages]
+        known = store.known_messages(one.session_id)
         return reconcile.plan(
             one.session_id,
-            known=store.known_messages(one.session_id),
+            known=store.unsealed(known, _digests(messages, one.records)),
             elsewhere=store.known_uuids(message.uuid for message in messages),
             messages=messages,
             growing=one.open,
@@ -354,14 +355,15 @@ class Drain:
             # The hook did not know this folder (a worktree elsewhere): from now on it does.
             projects.tell_hook(store, self.home, also={r.dir for r in one.records if r.dir})
             return 0
-        outcome = txn.put_session(_session(one, plan, scope, self._titles(one)))
+        title = self._title(store, one)
+        outcome = txn.put_session(_session(one, plan, scope, title))
         turns = txn.put_messages(one.session_id, plan.store, scope)
         amended: dict[int, dict[str, Any]] = {}
         for amendment in plan.amend:
             amended.setdefault(amendment.turn, {}).update(amendment.changes)
         if amended:
             txn.amend_messages(one.session_id, amended)
-        self._store_summary(store, txn, one, scope)
+        self._store_summary(store, txn, one, scope, title)
         for message, turn in zip(plan.store, turns, strict=True):
             if turn and message.role == "user":
                 typed = message.uuid in plan.typed
@@ -377,19 +379,29 @@ class Drain:
         folders += [str(r.event["cwd"]) for r in one.records if isinstance(r.event.get("cwd"), str)]
         return projects.claim(store, txn, folders[0] if folders else str(Path.home()))
 
-    def _titles(self, one: _Work) -> str:
-        """Return the latest title; one that a person gave beats one the client made up."""
+    def _title(self, store: Store, one: _Work) -> str:
+        """Return the latest title; one that a person gave beats one the client made up.
+
+        What the client makes up says what was said: it goes with a message that was taken out.
+        """
         custom = [title.text for title in one.titles if title.custom]
         made = [title.text for title in one.titles if not title.custom]
+        if made and not custom and _is_withdrawn(store, one.session_id, made[-1]):
+            return ""
         return (custom or made or [""])[-1]
 
-    def _store_summary(self, store: Store, txn: Transaction, one: _Work, scope: str) -> None:
+    def _store_summary(
+        self, store: Store, txn: Transaction, one: _Work, scope: str, title: str
+    ) -> None:
         """Keep a real summary of the session, never a made-up one: compaction's beats a title."""
-        title = self._titles(one)
+        from hypatia_mem.store import sources
+
+        named = any(each.custom and each.text == title for each in one.titles)
+        source = sources.NAMED if named else "title"
         if one.summaries:
             txn.put_summary(one.session_id, one.summaries[-1], "compaction", scope)
-        elif title and store.producer_of(f"session-{one.session_id}") in ("", "title"):
-            txn.put_summary(one.session_id, title, "title", scope)
+        elif title and store.producer_of(f"session-{one.session_id}") in ("", "title", source):
+            txn.put_summary(one.session_id, title, source, scope)
 
     def _obey(
         self,
@@ -503,6 +515,23 @@ def _session(one: _Work, plan: reconcile.Plan, scope: str, title: str) -> Sessio
         ended_at=_at(ends[-1]) if ends else None,
         end_reason=str(ends[-1].event.get("reason") or "") if ends else "",
     )
+
+
+def _is_withdrawn(store: Store, session_id: str, title: str) -> bool:
+    """Tell whether a title that the client made stands on messages that are not there any more."""
+    from hypatia_mem.store import sources
+
+    name = f"session-{session_id}"
+    return sources.lacks_messages(store, session_id) or sources.was_withdrawn(store, name, title)
+
+
+def _digests(messages: Iterable[Message], records: Iterable[spool.Record]) -> Iterator[str]:
+    """Yield the digests of all the words that transcript and hooks bring."""
+    yield from (reconcile.digest(message.text) for message in messages)
+    for record in records:
+        said = reconcile.said(record, _redact)
+        if said is not None:
+            yield reconcile.digest(said.text)
 
 
 def _hold_back(cursors: dict[str, int], waiting: Iterable[spool.Record], one: _Work) -> None:
