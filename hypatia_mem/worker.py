@@ -206,7 +206,8 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
             condensed = False
             continue
         condensed = condensed or (
-            _condense(home, settings, lock) and _embed(home, drain, settings, lock, stopped)
+            _condense(home, drain, settings, lock, stopped)
+            and _embed(home, drain, settings, lock, stopped)
         )
         if once:
             break
@@ -239,21 +240,6 @@ def _upkeep(home: Path, drain: object, settings: Settings, lock: Lock) -> None:
         _LOG.warning("upkeep put off (%s): %s", type(error).__name__, _sentence(error))
 
 
-def _condense(home: Path, settings: Settings, lock: Lock) -> bool:
-    """Make the summaries that are due; True, for what failed is due again after the next drain."""
-    from hypatia_mem.memory import curate
-    from hypatia_mem.memory.cascade import running as cascade
-
-    try:
-        report = cascade.run(home, settings, now=_now(), beat=lock.beat)
-        if report.made or report.dropped:
-            _LOG.info("%s", report.line or f"Cascade: {report.dropped} summaries taken out.")
-            curate.refresh(home)
-    except (HypatiaError, OSError) as error:
-        _LOG.warning("summaries put off (%s): %s", type(error).__name__, _sentence(error))
-    return True
-
-
 def _finish_erasing(home: Path, settings: Settings, lock: Lock) -> None:
     """Go on with an erasing that was cut short: a person ordered it, and it is not done."""
     from hypatia_mem.memory import erase
@@ -264,6 +250,61 @@ def _finish_erasing(home: Path, settings: Settings, lock: Lock) -> None:
             _LOG.info("an erasing that was cut short is finished: %s", report.op_id)
     except (HypatiaError, OSError) as error:
         _LOG.error("an erasing is not finished (%s): %s", type(error).__name__, _sentence(error))
+
+
+def _condense(
+    home: Path, drain: Drain, settings: Settings, lock: Lock, stopped: Callable[[], bool]
+) -> bool:
+    """Make the summaries that are due; True, for what failed is due again after the next drain.
+
+    While a model is waited for, new turns are stored all the same.
+    """
+    from hypatia_mem.memory import curate
+    from hypatia_mem.memory.cascade import running as cascade
+
+    try:
+        waiting = cascade.Waiting(_draining(drain, lock), stopped)
+        late = _late_answers(home, settings)
+        report = cascade.run(home, settings, now=_now(), beat=lock.beat, waiting=waiting)
+        if report.made or report.dropped or late:
+            _LOG.info("%s", report.line or f"Cascade: {report.dropped} summaries taken out.")
+            curate.refresh(home)
+        if report.paused:
+            _LOG.warning("summaries wait: %s", report.paused)
+    except (HypatiaError, OSError) as error:
+        _LOG.warning("summaries put off (%s): %s", type(error).__name__, _sentence(error))
+    return True
+
+
+def _draining(drain: Drain, lock: Lock) -> Callable[[], None]:
+    """Return what is called while a model is waited for: beats, and stores what came in."""
+    looked = time.monotonic()
+
+    def tick() -> None:
+        nonlocal looked
+        if time.monotonic() - looked < POLL_SECONDS:
+            return
+        looked = time.monotonic()
+        lock.beat()
+        if drain.has_work():
+            # What goes wrong here goes wrong again in the loop, which knows what to do about it.
+            with contextlib.suppress(HypatiaError, OSError):
+                drain.step()
+
+    return tick
+
+
+def _late_answers(home: Path, settings: Settings) -> int:
+    """Store what a parcel of batches has brought; how many summaries."""
+    from hypatia_mem.memory.cascade import backfill
+    from hypatia_mem.model import Author, Channel
+
+    try:
+        author = Author(Channel.WORKER)
+        return len(backfill.collect(home, settings, now=_now(), author=author).made)
+    except HypatiaError as error:
+        _LOG.warning("a parcel's answers could not be fetched: %s", error.message)
+        return 0
 
 
 def _embed(

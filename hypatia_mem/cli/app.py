@@ -90,6 +90,7 @@ COMMANDS: dict[str, Row] = {
         _ROOM + "network", "graph", "Neighbours, paths, communities; check, export, merge."
     ),
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
+    "jobs": Row(_ROOM + "jobs", "jobs", "Cold work: what is due or failed; retry, drop."),
     "trace": Row(_ROOM + "cascade", "trace", "Walk a summary down to the words it stands on."),
     "loss": Row(_ROOM + "cascade", "loss", "What a summary kept and what it dropped."),
     "rubric": Row(_ROOM + "rubric", "rubric", "Show, on a copy of this memory, what holds."),

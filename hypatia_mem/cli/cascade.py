@@ -12,9 +12,11 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import columns, print_json, say
+from hypatia_mem.cli.progress import mark_as_own, progress
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
+    from hypatia_mem.memory.cascade.backfill import Estimate, Sent
     from hypatia_mem.memory.cascade.trace import Lost, Traced, Words
     from hypatia_mem.memory.summarise.loss import Loss
 
@@ -80,14 +82,19 @@ def status(
         )
     if found["owed"]:
         say(f"{found['owed']} messages are owed a summary at the next run.")
+    if found["paused"]:
+        pause = found["paused"]
+        say(f"Nobody is asked until {pause['until']}Z: {pause['why']}")
+        if pause["hint"]:
+            say(pause["hint"])
     for one in found["failed"]:
-        what = "given up (cascade run --retry)" if one["given_up"] else f"again at {one['again']}Z"
-        say(f"level {one['level']} of {_named(one['scopes'])} failed: {one['message']}; {what}")
+        what = f"again at {one['again']}Z" if one["again"] else f"{one['state']} (jobs list)"
+        say(f"level {one['level']} of {_named(one['scopes'])}: {one['message']}; {what}")
 
 
 @cascade.command("plan")
 def plan(scope: Scopes = None, all_projects: AllProjects = False, as_json: AsJson = False) -> None:
-    """Say which summaries a run would make now; nothing is changed.
+    """Say which summaries a run would make now, and what a model would take; nothing is changed.
 
     \b
     Example:
@@ -95,16 +102,16 @@ def plan(scope: Scopes = None, all_projects: AllProjects = False, as_json: AsJso
     """
     from dataclasses import asdict
 
+    from hypatia_mem.memory.cascade import backfill
     from hypatia_mem.memory.cascade import plan as cascade_plan
 
-    found = cascade_plan.plan(
-        context.home(),
-        _settings(),
-        now=context.now(),
-        scopes=context.scopes_for(scope, all_projects),
-    )
+    home, settings, now = context.home(), _settings(), context.now()
+    scopes = context.scopes_for(scope, all_projects)
+    found = cascade_plan.plan(home, settings, now=now, scopes=scopes)
+    guess = backfill.estimate(home, settings, now=now, scopes=scopes)
     if as_json:
-        print_json([asdict(one) for one in found])
+        cost = _cost(guess) if guess.calls else None
+        print_json([{**asdict(one), "estimate": cost} for one in found])
         return
     for one in found:
         noun = "summary" if one.summaries == 1 else "summaries"
@@ -114,6 +121,8 @@ def plan(scope: Scopes = None, all_projects: AllProjects = False, as_json: AsJso
         )
     if not found:
         say("Nothing is due.")
+    elif guess.calls:
+        say(_priced(guess))
 
 
 @cascade.command("run")
@@ -121,9 +130,16 @@ def run(
     scope: Scopes = None,
     all_projects: AllProjects = False,
     retry: Annotated[bool, typer.Option("--retry", help="Try again what has failed, too.")] = False,
+    parcel: Annotated[
+        bool,
+        typer.Option("--batch", help="Hand it in at half the price; the answers come in a day."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask a model without asking you about the cost first.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make every summary that is due, now.
+    """Make every summary that is due, now. Where a model is asked, the cost is estimated first.
 
     \b
     Example:
@@ -132,27 +148,52 @@ def run(
     from dataclasses import asdict
 
     from hypatia_mem.memory import curate
+    from hypatia_mem.memory.cascade import backfill
     from hypatia_mem.memory.cascade import running as cascade_
 
-    home = context.home()
-    report = cascade_.run(
-        home,
-        _settings(),
-        now=context.now(),
-        author=context.author(),
-        scopes=context.scopes_for(scope, all_projects),
-        retry=retry,
-    )
-    if report.made or report.dropped:
+    home, settings, now, author = context.home(), _settings(), context.now(), context.author()
+    scopes = context.scopes_for(scope, all_projects)
+    guess = backfill.estimate(home, settings, now=now, scopes=scopes, parcel=parcel)
+    if guess.calls and not yes:
+        _agree(guess)
+    sent: Sent | None = None
+    with mark_as_own():
+        late = backfill.collect(home, settings, now=now, author=author)
+        if parcel:
+            sent = backfill.send(home, settings, now=now, author=author, scopes=scopes)
+            report = late
+        else:
+            with progress("Summaries", guess.summaries, quiet=as_json) as told:
+                report = cascade_.run(
+                    home,
+                    settings,
+                    now=now,
+                    author=author,
+                    scopes=scopes,
+                    retry=retry,
+                    waiting=cascade_.Waiting(told=lambda done: told()),
+                )
+    if report.made or report.dropped or late.made:
         curate.refresh(home)
     if as_json:
-        print_json({**asdict(report), "line": report.line})
+        more = {"sent": asdict(sent) if sent else None} if parcel else {}
+        print_json({**asdict(report), "line": report.line, **more})
         return
-    say(f"[hypatia-memory] {report.line}" if report.line else "Nothing is due.")
+    if parcel:
+        say(
+            f"Handed in: {sent.batches} batches in {sent.questions} questions; the worker fetches "
+            "the answers, or: hypatia-mem cascade run --batch"
+            if sent
+            else "Nothing is due."
+        )
+    else:
+        say(f"[hypatia-memory] {report.line}" if report.line else "Nothing was made.")
     for one in report.made:
         say(f"  {one.name}  level {one.level}, {one.items} items, {_named(one.scopes)}")
     for message in report.failed:
         say(f"  failed: {message}")
+    if report.paused:
+        say(f"The rest waits: {report.paused}")
 
 
 @cascade.command("due")
@@ -331,6 +372,51 @@ def loss(
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _cost(guess: Estimate) -> dict[str, Any]:
+    return {
+        "by": guess.by,
+        "model": guess.model,
+        "calls": guess.calls,
+        "input_tokens": guess.input_tokens,
+        "output_tokens": guess.output_tokens,
+        "dollars": guess.micro / 1e6,
+        "most_dollars": guess.most_micro / 1e6,
+        "fits_today": guess.fits,
+    }
+
+
+def _priced(guess: Estimate) -> str:
+    from hypatia_mem.memory.spend import dollars
+
+    text = (
+        f"{guess.calls} calls of {guess.model} by {guess.by}: about {guess.input_tokens} tokens "
+        f"in and {guess.output_tokens} out, {dollars(guess.micro)} "
+        f"({dollars(guess.most_micro)} at most)."
+    )
+    if not guess.fits:
+        text += (
+            f" Today's limits leave {guess.left_calls} calls and {dollars(guess.left_micro)}; "
+            "the rest waits until tomorrow."
+        )
+    return text
+
+
+def _agree(guess: Estimate) -> None:
+    """Let a person say yes to the cost; UsageError where there is nobody to ask."""
+    import sys
+
+    from hypatia_mem.errors import UsageError
+    from hypatia_mem.model import Channel
+
+    if context.channel() is not Channel.CLI_PERSON or not sys.stdout.isatty():
+        raise UsageError(
+            f"this asks a model and was not agreed to: {_priced(guess)}",
+            hint="Say so with --yes, or leave it to the worker, which keeps within your limits.",
+        )
+    say(_priced(guess))
+    typer.confirm("Ask it?", abort=True)
 
 
 def _producer() -> str:

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTEMPTS",
+    "OWED",
     "Pause",
     "dead",
     "due_again",
+    "keep_together",
     "kind_of",
     "note_failure",
     "note_refusal",
@@ -39,7 +41,7 @@ __all__ = [
 ]
 
 ATTEMPTS = 6
-PAUSE = "summariser_pause"
+OWED, PAUSE = "cascade_owed", "summariser_pause"
 _FIRST_SECONDS = 60.0
 _LONGEST_BATCH = 30 * 86400.0
 _LONGEST_PAUSE = 6 * 3600.0
@@ -69,10 +71,12 @@ def due_again(job: Job | None, settings: Settings, now: datetime) -> bool:
     """Tell whether a batch may be tried: for the first time, again, or by who stands in."""
     if job is None:
         return True
-    if job.state in (JobState.DROPPED, JobState.SENT):
+    if job.state is JobState.DROPPED:
         return False
     if job.kind != kind_of(settings):
         return True
+    if job.state is JobState.SENT:
+        return False
     if job.state is JobState.DEAD:
         return dead(job, settings)
     return job.next_at is None or now >= job.next_at
@@ -106,6 +110,7 @@ def note_failure(
         _pause(txn, error, settings, now)
     if error.failure.blames_batch or not pausing:
         _count(txn, batch, str(error.failure), error.message, error.retry_after, settings, now)
+        keep_together(txn, batch)
 
 
 def note_refusal(txn: Any, batch: Batch, settings: Settings, now: datetime, why: str) -> None:  # noqa: ANN401
@@ -160,6 +165,21 @@ def _count(
             message,
         ),
     )
+
+
+def keep_together(txn: Any, batch: Batch) -> None:  # noqa: ANN401
+    """Let the messages of a batch that failed be a batch of their own, whatever comes after them.
+
+    Else they would be divided anew with what follows, and what was counted against them be lost.
+    """
+    from hypatia_mem.store import summaries
+
+    if batch.level != 1:
+        return
+    owed = summaries.read_note(txn.store, OWED, [])
+    names = [item.name for item in batch.items]
+    if names not in owed:
+        summaries.note(txn, OWED, [*owed, names])
 
 
 # --- the summariser -------------------------------------------------------------------------------

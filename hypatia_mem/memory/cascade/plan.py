@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.memory.cascade import failing
-from hypatia_mem.memory.cascade.failing import ATTEMPTS
+from hypatia_mem.memory.cascade.failing import ATTEMPTS, OWED
 from hypatia_mem.memory.summarise import choosing, windows
 from hypatia_mem.store.jobs import Job, JobState
 
@@ -40,7 +40,7 @@ __all__ = [
     "tiers",
 ]
 
-OWED, CONTEXT = "cascade_owed", "cascade_context"
+CONTEXT = "cascade_context"
 OWED_ABOVE = "cascade_owed_above"
 
 
@@ -173,9 +173,9 @@ class Planner:
         self.now = now
         self.windows = windows.own(home)
         self.owed: list[list[str]] = summaries.read_note(store, OWED, [])
+        self.owed_above: list[dict[str, Any]] = summaries.read_note(store, OWED_ABOVE, [])
         self.jobs: dict[str, Job] = jobs.jobs(store)
         self.window = choosing.planned_window(home, settings)
-        self.owed_above: list[dict[str, Any]] = summaries.read_note(store, OWED_ABOVE, [])
         self.excluded: Set[str] = {
             project.scope for project in store.projects() if project.excluded
         }
@@ -215,6 +215,16 @@ class Planner:
             if ready:
                 return ready
         return []
+
+    def of_every_level(self, scopes: Sequence[str] | None) -> list[Batch]:
+        """Return the due batches of all levels, whatever has become of them, the lowest first."""
+        return [
+            batch
+            for level in range(1, self.settings.cascade_max_level + 1)
+            for group in self.read.groups(self.store, level)
+            if not self.left_out(group.scopes, scopes)
+            for batch in self.of_group(level, group.scopes, group.count)
+        ]
 
     def left_out(self, own: tuple[str, ...], wanted: Sequence[str] | None) -> bool:
         """Tell whether scopes were not asked for, or belong to projects that are not kept."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hypatia_mem.config import Settings
     from hypatia_mem.store.connection import Store
 
-__all__ = ["Done", "Handed", "Report", "Waiting", "due", "heal", "run", "submit"]
+__all__ = ["Done", "Handed", "Report", "Waiting", "due", "heal", "run", "store_made", "submit"]
 
 _LOG = logging.getLogger("hypatia_mem")
 SAMPLE = 1_500  # messages that say how rare a word is
@@ -342,6 +342,14 @@ def _left_undone(batch: Batch, planner: Planner) -> bool:
     if batch.level > 1:
         return bool(group.count >= STAND_IN * planner.settings.cascade_batch)
     return bool(group.chars // 4 >= STAND_IN * planner.limits(batch.scopes).trigger)
+
+
+def store_made(
+    store: Store, batch: Batch, made: making.Made, author: Author, now: datetime
+) -> Done | None:
+    """Store a summary that came late, with its links; None when its batch was overtaken."""
+    with store.transaction(author, now=now) as txn:
+        return _put(txn, batch, made)[1]
 
 
 def _put(txn: Any, batch: Batch, made: making.Made) -> tuple[Outcome, Done | None]:  # noqa: ANN401

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypatia_mem.memory.summarise import keys, windows
+from hypatia_mem.memory.summarise import claude_cli, keys, messages_api, windows
 from hypatia_mem.memory.summarise.claude_cli import ClaudeCli
 from hypatia_mem.memory.summarise.extractive import Extractive
 from hypatia_mem.memory.summarise.messages_api import MessagesApi
@@ -41,6 +41,7 @@ __all__ = [
     "backend_of",
     "choose",
     "meter_of",
+    "model_of",
     "planned_window",
     "window_of",
 ]
@@ -145,6 +146,13 @@ def window_of(home: Path, settings: Settings, meter: Meter) -> int:
     if settings.summary_window:
         most = min(most, settings.summary_window)
     return max(LEAST, most)
+
+
+def model_of(settings: Settings) -> str:
+    """Return the model that is asked, ``""`` where none is."""
+    defaults = {"anthropic": messages_api.DEFAULT_MODEL, "claude-cli": claude_cli.DEFAULT_MODEL}
+    default = defaults.get(settings.summary_by, "")
+    return settings.summary_model or default if default else ""
 
 
 def planned_window(home: Path, settings: Settings) -> int:

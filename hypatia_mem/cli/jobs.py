@@ -1,0 +1,134 @@
+"""``jobs``: cold work that is due, failed, was given up or is not wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hypatia_mem.cli import context
+from hypatia_mem.cli.group import Leaf
+from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
+from hypatia_mem.cli.output import columns, emit, print_json, say
+
+if TYPE_CHECKING:
+    from hypatia_mem.config import Settings
+    from hypatia_mem.memory.jobs import Listed
+
+__all__ = ["jobs"]
+
+jobs = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="""See the summaries that are due or failed; try them again, or let them be.
+
+    Nothing is lost by a job that failed: its messages stay as they are.
+
+    \b
+    Example:
+      hypatia-mem jobs list
+    """,
+)
+_Ids = Annotated[list[str], typer.Argument(help="Jobs, as list names them.", show_default=False)]
+
+
+def _settings() -> Settings:
+    from hypatia_mem.config import load_settings
+
+    return load_settings(context.home())
+
+
+@jobs.command("list", cls=Leaf)
+def list_(
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List work that is due or out of the ordinary, and why.
+
+    \b
+    Example:
+      hypatia-mem jobs list --all-projects
+    """
+    from hypatia_mem.memory import jobs as jobs_
+
+    found = jobs_.listed(
+        context.home(),
+        _settings(),
+        now=context.now(),
+        scopes=context.scopes_for(scope, all_projects),
+    )
+    if as_json:
+        print_json([_row(one) for one in found[:limit]])
+        return
+    if not found:
+        say("Nothing is due and nothing has failed.")
+        return
+    say(", ".join(f"{count} {state}" for state, count in jobs_.tallies(found).items()))
+    head = ("job", "state", "level", "items", "tries", "again", "why")
+    say(columns([head, *(_cells(one) for one in found[:limit])]))
+    if len(found) > limit:
+        say(f"and {len(found) - limit} more (--limit)")
+
+
+@jobs.command(cls=Leaf)
+def retry(
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Jobs, as list names them; none: all that failed.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let failed work be tried again by the next run, as if it had never failed; ends a pause.
+
+    \b
+    Example:
+      hypatia-mem jobs retry
+    """
+    from hypatia_mem.memory import jobs as jobs_
+
+    done = jobs_.retry(context.home(), ids or [], author=context.author(), now=context.now())
+    text = f"{len(done)} jobs will be tried again; at once with: hypatia-mem cascade run"
+    emit({"retried": done}, text, as_json)
+
+
+@jobs.command(cls=Leaf)
+def drop(
+    ids: _Ids,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be dropped; change nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let work not be done: its messages stay without a summary, until retry takes it up again.
+
+    \b
+    Example:
+      hypatia-mem jobs drop 1.40.5d41402abc4b
+    """
+    from hypatia_mem.memory import jobs as jobs_
+
+    home, settings, now = context.home(), _settings(), context.now()
+    if dry_run:
+        known = {one.id: one for one in jobs_.listed(home, settings, now=now, scopes=None)}
+        rows = [_row(known[one]) for one in ids if one in known]
+        text = "\n".join(f"would drop {row['id']} ({row['items']} items)" for row in rows)
+        emit({"would_drop": rows}, text or "There is no such job.", as_json)
+        return
+    done = jobs_.drop(home, settings, ids, author=context.author(), now=now)
+    emit({"dropped": done}, f"Dropped: {', '.join(done)}", as_json)
+
+
+def _row(one: Listed) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    again = one.again.isoformat(timespec="seconds") + "Z" if one.again else None
+    return {**asdict(one), "scopes": list(one.scopes), "again": again}
+
+
+def _cells(one: Listed) -> tuple[str, ...]:
+    again = f"{one.again:%m-%d %H:%M}Z" if one.again else ""
+    why = one.message or one.reason
+    return (
+        one.id, one.state, str(one.level), str(one.items), str(one.attempts), again, why,
+    )  # fmt: skip

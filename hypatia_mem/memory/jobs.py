@@ -1,0 +1,165 @@
+"""Cold work as a person sees it: what is due, what failed, what was given up, and what then."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypatia_mem.errors import NotFound
+from hypatia_mem.memory.cascade import failing
+from hypatia_mem.memory.cascade.plan import Planner
+from hypatia_mem.store.jobs import Job, JobState
+
+if TYPE_CHECKING:
+    from hypatia_mem.config import Settings
+    from hypatia_mem.model import Author
+
+__all__ = ["Listed", "drop", "listed", "retry", "tallies"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One piece of work: ``state`` is due, paused, waiting, sent, dead or dropped.
+
+    ``items`` is how many messages or summaries it condenses, 0 when they are not due any more;
+    ``again`` when it is tried, None when that is now or never.
+    """
+
+    id: str
+    state: str
+    level: int
+    scopes: tuple[str, ...]
+    items: int
+    attempts: int = 0
+    again: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+def listed(
+    home: Path, settings: Settings, *, now: datetime, scopes: Sequence[str] | None
+) -> list[Listed]:
+    """Return all cold work of these projects: what is due first, then what is out of the ordinary.
+
+    ``scopes`` None means every project.
+    """
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        planner = Planner(store, home, settings, now)
+        batches = planner.of_every_level(scopes)
+        pause = failing.pause_of(store, settings)
+    if pause is not None and pause.again <= now:
+        pause = None
+    found: list[Listed] = []
+    for batch in batches:
+        job = planner.jobs.get(batch.ticket)
+        if job is not None and (job.kind == failing.kind_of(settings) or _is_dropped(job)):
+            found.append(_of_job(job, len(batch.items)))
+            continue
+        state, again, why = "due", None, ""
+        if pause is not None:
+            state, again, why = "paused", pause.again, pause.message
+        found.append(
+            Listed(
+                batch.ticket, state, batch.level, batch.scopes, len(batch.items), 0, again,
+                pause.kind if pause else batch.reason, why,
+            )
+        )  # fmt: skip
+    there = {one.id for one in found}
+    found += [
+        _of_job(job, 0)
+        for job in planner.jobs.values()
+        if job.id not in there and (scopes is None or set(job.scopes) & set(scopes))
+    ]
+    return found
+
+
+def tallies(work: Sequence[Listed]) -> dict[str, int]:
+    """Return how many pieces of work there are in each state."""
+    counts: dict[str, int] = {}
+    for one in work:
+        counts[one.state] = counts.get(one.state, 0) + 1
+    return counts
+
+
+def retry(home: Path, ids: Sequence[str], *, author: Author, now: datetime) -> list[str]:
+    """Let work be tried again at once, as if it had never failed; no ids: all that failed.
+
+    What a person dropped is tried again only by its id. A pause ends too. Returns the ids. Raises
+    NotFound when there is no such work.
+    """
+    from hypatia_mem.store import jobs
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
+        known = jobs.jobs(store)
+        _all_known(ids, known)
+        chosen = list(ids) or [
+            job.id for job in known.values() if job.state in (JobState.WAITING, JobState.DEAD)
+        ]
+        jobs.delete_jobs(txn, chosen)
+        failing.resume(txn)
+    return chosen
+
+
+def drop(
+    home: Path,
+    settings: Settings,
+    ids: Sequence[str],
+    *,
+    author: Author,
+    now: datetime,
+) -> list[str]:
+    """Let work not be done: its messages stay as they are; ``retry`` takes it up again.
+
+    Returns the ids. Raises NotFound when there is no such work.
+    """
+    from dataclasses import replace
+
+    from hypatia_mem.store import jobs
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=True) as store:
+        planner = Planner(store, home, settings, now)
+        due = {batch.ticket: batch for batch in planner.of_every_level(None)}
+        _all_known(ids, {**due, **planner.jobs})
+        with store.transaction(author, now=now) as txn:
+            for one in ids:
+                job = planner.jobs.get(one) or Job(
+                    one, failing.kind_of(settings), due[one].level, due[one].scopes,
+                    JobState.DROPPED,
+                )  # fmt: skip
+                jobs.put_job(txn, replace(job, state=JobState.DROPPED, next_at=None))
+                if one in due:
+                    failing.keep_together(txn, due[one])
+    return list(ids)
+
+
+def _all_known(ids: Sequence[str], known: Container[str]) -> None:
+    missing = [one for one in ids if one not in known]
+    if missing:
+        raise NotFound(
+            f"there is no job {missing[0][:60]!a}", hint="List them: hypatia-mem jobs list"
+        )
+
+
+def _is_dropped(job: Job) -> bool:
+    return job.state is JobState.DROPPED
+
+
+def _of_job(job: Job, items: int) -> Listed:
+    return Listed(
+        job.id,
+        str(job.state),
+        job.level,
+        job.scopes,
+        items,
+        job.attempts,
+        job.next_at,
+        job.reason,
+        job.message,
+    )
