@@ -6,6 +6,7 @@ Scopes and tags are matched by element: ``""`` is the global scope and nothing e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,9 +24,30 @@ __all__ = [
     "Session",
     "Statement",
     "Trust",
+    "normal_predicate",
 ]
 
 GLOBAL_SCOPE = ""
+
+# The names our own conventions give to predicates; every other is written in snake case.
+_FIXED = ("belongTo", "derivedFrom")
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def normal_predicate(predicate: str) -> str:
+    """Return a predicate in the one spelling in which predicates are stored and compared.
+
+    >>> [normal_predicate(text) for text in ("works at", "worksAt", "Works-At", "derivedFrom")]
+    ['works_at', 'works_at', 'works_at', 'derivedFrom']
+    >>> normal_predicate("belong_to"), normal_predicate("HTTPServer of"), normal_predicate("属于")
+    ('belongTo', 'http_server_of', '属于')
+    """
+    words = re.split(r"[\s_\-]+", _HUMPS.sub("_", predicate.strip()))
+    snake = "_".join(word for word in words if word).casefold()
+    for fixed in _FIXED:
+        if snake == _HUMPS.sub("_", fixed).casefold():
+            return fixed
+    return snake or predicate
 
 
 class Trust(StrEnum):

@@ -56,6 +56,7 @@ from hypatia_mem.jse.sql import (
     pairs_sql,
 )
 from hypatia_mem.jse.walking import DEEP, edge_sql, reached, walk_sql
+from hypatia_mem.model import normal_predicate
 
 __all__ = ["FIELDS", "Compiled", "Read", "SearchHits", "compile_query", "scaled"]
 
@@ -424,13 +425,20 @@ def _triple(node: Triple, context: _Context) -> Fragment:
     ):
         if wanted is None:
             continue
-        own = f"(e.synonyms IS NOT NULL AND list_contains({own_synonyms(part)}, ?))"
         if part == "predicate":
-            parts.append((f"(e.{part} = ? OR {own})", [wanted, wanted]))
+            parts.append(_predicate(wanted))
         else:  # an equality beside IN would cost more than it could save
+            own = f"(e.synonyms IS NOT NULL AND list_contains({own_synonyms(part)}, ?))"
             names = f"(SELECT name FROM {_names(wanted, node.within, context)})"  # noqa: S608
             parts.append((f"(e.{part} IN {names} OR {own})", [wanted]))
     return all_of(parts)
+
+
+def _predicate(wanted: str) -> Fragment:
+    """Return the condition that a statement says this predicate, as it is asked for or stored."""
+    own = f"list_has_any({own_synonyms('predicate')}, [?, ?])"
+    spelt = [wanted, normal_predicate(wanted)]
+    return f"(e.predicate IN (?, ?) OR (e.synonyms IS NOT NULL AND {own}))", [*spelt, *spelt]
 
 
 def _names(wanted: str, within: tuple[Condition, ...], context: _Context) -> str:
@@ -478,8 +486,9 @@ def _walked_tables(node: KHop, number: int, context: _Context) -> Iterable[_Tabl
     source, at = context.source("statement")
     parts, params = _readable(context, node.within)
     if node.predicate is not None:
-        parts.append(f"(e.predicate = ? OR list_contains({own_synonyms('predicate')}, ?))")
-        params += [node.predicate, node.predicate]
+        spoken, more = _predicate(node.predicate)
+        parts.append(spoken)
+        params += more
     sql = f"SELECT e.triple, e.subject, e.object, e.synonyms FROM {source} AS e{_where(parts)}"  # noqa: S608 - constants only
     yield _Table(f"said{number} AS ({sql})", [*at, *params])
     source, at = context.source("knowledge")

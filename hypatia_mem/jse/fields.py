@@ -16,7 +16,15 @@ from datetime import UTC, datetime
 from hypatia_mem.jse.nodes import Field, Json, Kind, Scalar, Value, Where
 from hypatia_mem.jse.pointing import describe, fail, replaced
 
-__all__ = ["FIELDS", "PARTS", "Column", "fitting", "moment_of", "read_moment", "resolve"]
+__all__ = [
+    "FIELDS",
+    "PARTS",
+    "Column",
+    "fitting",
+    "moment_of",
+    "read_moment",
+    "resolve",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from hypatia_mem.jse.pointing import fail
 from hypatia_mem.jse.records import Record, number, project
 from hypatia_mem.jse.truths import Truth, every, holds, opposite, some, value_of
 from hypatia_mem.jse.walking import ends, reached
+from hypatia_mem.model import normal_predicate
 
 __all__ = ["Rows", "select"]
 
@@ -321,10 +322,10 @@ def _triple(node: Triple, world: _World) -> Test:
     named = _named(world, _within(node.within, world))
 
     def fits(part: str, wanted: str) -> Test:
-        names = {wanted}
-        if part != "predicate":
-            entries = {entry for name, entry in named if name == wanted}
-            names |= {name for name, entry in named if entry in entries}
+        if part == "predicate":
+            return lambda r: _says(r, wanted)
+        entries = {entry for name, entry in named if name == wanted}
+        names = {wanted, *(name for name, entry in named if entry in entries)}
         return lambda r: r.text(part) in names or wanted in r.items("synonyms", part)
 
     return _both(
@@ -362,7 +363,7 @@ def _k_hop(node: KHop, world: _World) -> Test:
 
 
 def _says(said: Record, predicate: str | None) -> bool:
-    return predicate is None or predicate in (
-        said.text("predicate"),
-        *said.items("synonyms", "predicate"),
-    )
+    if predicate is None:
+        return True
+    spoken = {str(said.text("predicate")), *said.items("synonyms", "predicate")}
+    return not spoken.isdisjoint((predicate, normal_predicate(predicate)))

@@ -8,15 +8,18 @@ unread, wherever a value or a field is expected.
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hypatia_mem.jse.calls import Call, Operand, check_arity, read_call
 from hypatia_mem.jse.fields import PARTS, fitting, moment_of, resolve
 from hypatia_mem.jse.nodes import (
     Compare,
+    Condition,
     Contained,
     ContentIs,
     Direction,
@@ -25,16 +28,22 @@ from hypatia_mem.jse.nodes import (
     Json,
     JsonContains,
     KHop,
+    Not,
+    Or,
     Scalar,
     Triple,
+    Value,
     Where,
 )
 from hypatia_mem.jse.operators import OPERATORS
 from hypatia_mem.jse.pointing import describe, fail, replaced
+from hypatia_mem.jse.rows import triple_text
+from hypatia_mem.model import normal_predicate
 
 __all__ = [
     "compare",
     "content",
+    "either",
     "field",
     "has",
     "json_contains",
@@ -165,6 +174,47 @@ def _key(operand: Operand, key: str, catalog: str) -> Field:
 
 
 # --- operators with operands of their own ---------------------------------------------------------
+
+
+def either(condition: Compare | Has) -> Condition:
+    """Return a condition that asks for a predicate in each of its spellings, all others as it is.
+
+    Predicates are stored in one spelling, and whoever asks may use another: ``worksAt`` asks for
+    ``works_at`` too.
+    """
+    target = condition.field
+    if isinstance(condition, Has):
+        more = tuple(one for said in condition.values for one in _spelt(said))
+        if target.kind == "triple":
+            return Or((condition, Has(Field(("predicate",), "text", "predicate"), more)))
+        if target.column == "predicate" and not target.rest:
+            return replace(condition, values=more)
+        return condition
+    said = condition.value
+    if condition.operator not in ("$eq", "$ne") or not isinstance(said, str):
+        return condition
+    if target.kind == "triple":
+        values: tuple[Value, Value] = (said, _normal_triple(said))
+    elif target.column == "predicate" and not target.rest:
+        values = _spelt(said)
+    else:
+        return condition
+    found = Or(tuple(replace(condition, operator="$eq", value=one) for one in values))
+    return Not(found) if condition.operator == "$ne" else found
+
+
+def _spelt(said: Value) -> tuple[Value, Value]:
+    """Return a predicate as it is asked for, and as it is stored; the same SQL for every text."""
+    return said, normal_predicate(said) if isinstance(said, str) else said
+
+
+def _normal_triple(key: str) -> str:
+    """Return the key of a triple with its predicate as it is stored; what is none stays."""
+    try:
+        parts = next(csv.reader([key]), [])
+    except csv.Error:
+        return key
+    return triple_text([parts[0], normal_predicate(parts[1]), parts[2]]) if len(parts) == 3 else key
 
 
 def compare(operator: str, target: Field, value: Scalar, where: Where) -> Compare:

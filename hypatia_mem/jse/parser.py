@@ -146,7 +146,7 @@ def _of_field(call: Call, catalog: str) -> Condition:
     target = read.field(place, catalog)
     match call.operator:
         case "$has":
-            return read.has(target, operand)
+            return read.either(read.has(target, operand))
         case "$like":
             return Like(target, read.string(call, operand))
         case "$contains":
@@ -157,7 +157,8 @@ def _of_field(call: Call, catalog: str) -> Condition:
                 fail(operand.where, f"{target.name} is a time, got {describe(value)}")
             return Contains(target, value)
         case _:
-            return read.compare(call.operator, target, read.one(call, operand), operand.where)
+            value = read.one(call, operand)
+            return read.either(read.compare(call.operator, target, value, operand.where))
 
 
 def _nested(call: Call, catalog: str) -> Condition:

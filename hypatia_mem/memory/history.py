@@ -252,8 +252,11 @@ def _states(store: Store, words: Sequence[str]) -> list[State]:
     from hypatia_mem.store import history, rows
 
     if len(words) == 3:
-        key = rows.triple_key(*(rows.clean(word) for word in words))
-        return history.statement_states(store, key)
+        subject, predicate, object_ = words
+        for key in rows.triple_keys(subject, predicate, object_):
+            if found := history.statement_states(store, key):
+                return found
+        return []
     return history.entry_states(store, words[0]) or history.statement_states(store, words[0])
 
 

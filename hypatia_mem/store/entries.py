@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -40,6 +41,7 @@ class EntryWrites(Tombstones, Versions):
         if not entry.name.strip():
             raise UsageError("an entry needs a name")
         _refuse_long(entry.name)
+        _refuse_unscoped(entry.scopes, f"knowledge {entry.name!r}")
         _refuse_backwards(entry.valid_from, entry.valid_to)
         refusal = self._ask_tombstones(entry)
         if refusal is not None:
@@ -76,6 +78,8 @@ class EntryWrites(Tombstones, Versions):
         changed = replace(existing, **wanted)
         if changed == existing:
             return Outcome("unchanged", name)
+        if "scopes" in wanted:
+            _refuse_unscoped(changed.scopes, f"knowledge {name!r}")
         _refuse_backwards(changed.valid_from, changed.valid_to)
         denied = self._denied(existing, changed)
         if denied:
@@ -168,16 +172,20 @@ class EntryWrites(Tombstones, Versions):
             if not part.strip():
                 raise UsageError("each of a statement's three parts needs a text")
             _refuse_long(part)
+        _refuse_unscoped(statement.scopes, "a statement")
         _refuse_backwards(statement.valid_from, statement.valid_to)
         row = rows.statement_row(statement, self.author, self.now)
-        found = self.store.execute(
-            "SELECT 1 FROM statement WHERE triple = ?", [row["triple"]]
-        ).fetchone()
-        if found:
-            return Outcome("unchanged", row["triple"])
-        digests = self._statement_digests(
-            row["subject"], row["predicate"], row["object"], row["content"]
-        )
+        there = self._stored(statement.subject, statement.predicate, statement.object)
+        if there is not None:
+            return Outcome("unchanged", there["triple"])
+        spellings = dict.fromkeys((row["predicate"], rows.clean(statement.predicate)))
+        digests = [
+            digest
+            for predicate in spellings
+            for digest in self._statement_digests(
+                row["subject"], predicate, row["object"], row["content"]
+            )
+        ]
         refusal = self._refusal(digests, row["scopes"], row["triple"], "statement")
         if refusal is not None:
             return refusal
@@ -194,11 +202,10 @@ class EntryWrites(Tombstones, Versions):
 
         An end that is not named stays. Raises NotFound, UsageError.
         """
-        key = rows.triple_key(*(rows.clean(part) for part in (subject, predicate, object_)))
-        found = self.store.run("SELECT * FROM statement WHERE triple = ?", [key])
-        if not found:
+        row = self._stored(subject, predicate, object_)
+        if row is None:
             raise NotFound(f"statement '({subject}, {predicate}, {object_})'")
-        row = found[0]
+        key = row["triple"]
         valid_from = ends.get("valid_from", row["valid_from"])
         valid_to = ends.get("valid_to", row["valid_to"])
         if (row["valid_from"], row["valid_to"]) == (valid_from, valid_to):
@@ -268,6 +275,14 @@ class EntryWrites(Tombstones, Versions):
         """Note in the ledger that something was asked for by one who may not."""
         self._note("refuse", name, kind, reason="authority", index=False)
         return Outcome("refused", name, reason=reason)
+
+    def _stored(self, subject: str, predicate: str, object_: str) -> dict[str, Any] | None:
+        """Return the row of a triple, whichever way its predicate is written."""
+        keys = rows.triple_keys(subject, predicate, object_)
+        found = self.store.run(
+            "SELECT * FROM statement WHERE triple IN (SELECT unnest(?::VARCHAR[]))", [keys]
+        )
+        return min(found, key=lambda row: keys.index(row["triple"]), default=None)
 
     def _put_again(self, existing: Entry, entry: Entry, *, replace: bool) -> Outcome:
         from dataclasses import replace as with_fields
@@ -372,6 +387,15 @@ def _refuse_long(name: str) -> None:
         raise UsageError(
             f"a name of {len(name)} characters is too long: {MAX_NAME} is the most",
             hint="Give it a short name and put the text into its content.",
+        )
+
+
+def _refuse_unscoped(scopes: Sequence[str], what: str) -> None:
+    """Refuse what belongs nowhere: no project would read it, and nobody could tell whose it is."""
+    if not scopes:
+        raise UsageError(
+            f"{what} has no scope, so no project would ever read it",
+            hint='Name one (--scopes app), or make it hold everywhere (--scopes "").',
         )
 
 

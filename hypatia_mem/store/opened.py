@@ -147,10 +147,12 @@ class Store:
         return str(found[0]["producer"]) if found else ""
 
     def statement(self, subject: str, predicate: str, object_: str) -> Statement | None:
-        """Return a triple, or None."""
-        key = rows.triple_key(*(rows.clean(part) for part in (subject, predicate, object_)))
-        found = self.run("SELECT * FROM statement WHERE triple = ?", [key])
-        return rows.statement_of(found[0]) if found else None
+        """Return a triple, whichever way its predicate is written, or None."""
+        for key in rows.triple_keys(subject, predicate, object_):
+            found = self.run("SELECT * FROM statement WHERE triple = ?", [key])
+            if found:
+                return rows.statement_of(found[0])
+        return None
 
     def statements_of(self, name: str) -> list[Statement]:
         """Return every triple that has ``name`` at either end."""

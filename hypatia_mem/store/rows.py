@@ -15,7 +15,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.model import Author, Entry, Message, Session, Statement, Trust
+from hypatia_mem.model import (
+    Author,
+    Entry,
+    Message,
+    Session,
+    Statement,
+    Trust,
+    normal_predicate,
+)
 
 if TYPE_CHECKING:
     from hypatia_mem.store.keys import Key
@@ -35,6 +43,8 @@ __all__ = [
     "statement_row",
     "storable",
     "triple_key",
+    "triple_keys",
+    "triple_parts",
 ]
 
 _SEALED = "~"  # begins what is kept of a deleted text's digest
@@ -93,6 +103,21 @@ def triple_key(subject: str, predicate: str, object_: str) -> str:
     return out.getvalue()
 
 
+def triple_parts(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
+    """Return a triple as it is stored: storable text, and the one spelling of its predicate."""
+    return clean(subject), normal_predicate(clean(predicate)), clean(object_)
+
+
+def triple_keys(subject: str, predicate: str, object_: str) -> list[str]:
+    """Return the keys a triple may be stored under: the usual one, then the one as it is written.
+
+    They differ for a predicate in another spelling, in which an older version stored it.
+    """
+    parts = triple_parts(subject, predicate, object_)
+    written = triple_key(parts[0], clean(predicate), parts[2])
+    return list(dict.fromkeys((triple_key(*parts), written)))
+
+
 def message_entry(message: Message, turn: int, scope: str) -> Entry:
     """Return the entry of a message: the skill's name, its three headings, tag ``message``."""
     text = (
@@ -146,9 +171,9 @@ def entry_row(entry: Entry, author: Author, now: datetime) -> dict[str, Any]:
 
 
 def statement_row(statement: Statement, author: Author, now: datetime) -> dict[str, Any]:
-    """Return the row of a new statement."""
-    subject, predicate, object_ = (
-        clean(part) for part in (statement.subject, statement.predicate, statement.object)
+    """Return the row of a new statement; its predicate in the spelling that all are stored in."""
+    subject, predicate, object_ = triple_parts(
+        statement.subject, statement.predicate, statement.object
     )
     synonyms = (
         None

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused
-from hypatia_mem.model import Session, Trust
+from hypatia_mem.model import Session, Trust, normal_predicate
 from hypatia_mem.store import rows, sources
 from hypatia_mem.store.entries import MAX_NAME
 
@@ -225,8 +225,15 @@ class Incoming:
             digests = self.txn._value_digests(entry)
             target, kind = row["name"], row["kind"]
         else:
-            names = ("subject", "predicate", "object", "content")
-            digests = self.txn._statement_digests(*(row[name] for name in names))
+            ends = row["subject"], row["object"]
+            spellings = dict.fromkeys((row["predicate"], normal_predicate(row["predicate"])))
+            digests = [
+                digest
+                for predicate in spellings
+                for digest in self.txn._statement_digests(
+                    ends[0], predicate, ends[1], row["content"]
+                )
+            ]
             target, kind = _triple(row), "statement"
         if self._buried.isdisjoint(digests):
             return False
@@ -240,7 +247,8 @@ class Incoming:
         if table == "statement":
             triple = _triple(row)
             seq = self.txn._note("create", triple, "statement", after=digest)
-            return {**row, "triple": triple, "recorded_at": self.txn.now, "seq": seq}
+            predicate = normal_predicate(rows.clean(row["predicate"]))
+            return {**row, "triple": triple, "predicate": predicate, "recorded_at": self.txn.now, "seq": seq}
         seq = self.txn._note("create", row["name"], row["kind"], after=digest)
         return {
             **row,
@@ -269,7 +277,7 @@ def _columns(found: duckdb.DuckDBPyConnection, table: str) -> list[Column]:
 
 
 def _triple(row: Mapping[str, Any]) -> str:
-    return rows.triple_key(*(rows.clean(row[end]) for end in ("subject", "predicate", "object")))
+    return rows.triple_key(*rows.triple_parts(row["subject"], row["predicate"], row["object"]))
 
 
 def _empty(column: Column) -> Any:

@@ -15,7 +15,7 @@ def given(cli, home):
         Entry("a", "x", tags=("rule", "b"), scopes=("app", "")),
         Entry("b", "x", tags=("rule",), scopes=("app",)),
         Entry("c", "x", tags=("other", ""), scopes=("my-app",)),
-        Entry("d", "x", tags=("nowhere",)),
+        Entry("d", "x", tags=("nowhere",), scopes=("(nowhere)",)),
         Entry("e", "x", tags=("(global)",), scopes=("(global)",)),
         Entry("hidden", "x", tags=("secret",), scopes=("secret",), trust=Trust.CANDIDATE),
         Entry("off", "x", tags=("off",), scopes=("off",), suppressed=True),
@@ -28,6 +28,8 @@ def given(cli, home):
                 txn.put_entry(row)
             txn.put_statement(Statement("a", "knows", "b", scopes=("app",)))
             txn.put_statement(Statement("hidden", "is_a", "secret", scopes=("ghost",)))
+        # as an early version of the program let it in
+        store.execute("UPDATE entry SET scopes = [] WHERE name = 'd'")
     return cli
 
 

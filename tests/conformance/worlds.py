@@ -6,6 +6,7 @@ are made from it directly, never by way of the store, and leave out what the sto
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from hypatia_mem.jse.compiler import compile_query
@@ -17,15 +18,24 @@ from hypatia_mem.store.connection import open_store
 NOW = datetime(2026, 1, 1)
 PERSON = Author(Channel.CLI_PERSON)
 WITHHELD = ("candidate", "rejected")
+NOWHERE = "(nowhere)"
 
 
 def fill(home, given, now=NOW):
-    """Write a given into the store of a home."""
-    with open_store(home, write=True) as store, store.transaction(PERSON, now=now) as txn:
-        for row in given["entries"]:
-            txn.put_entry(entry(row))
-        for row in given["statements"]:
-            txn.put_statement(statement(row))
+    """Write a given into the store of a home.
+
+    A row without a scope is one that an early version of the program let in: the gateway does not.
+    """
+    with open_store(home, write=True) as store:
+        with store.transaction(PERSON, now=now) as txn:
+            for row in given["entries"]:
+                made = entry(row)
+                txn.put_entry(made if made.scopes else replace(made, scopes=(NOWHERE,)))
+            for row in given["statements"]:
+                said = statement(row)
+                txn.put_statement(said if said.scopes else replace(said, scopes=(NOWHERE,)))
+        for table in ("entry", "statement"):
+            store.execute(f"UPDATE {table} SET scopes = [] WHERE scopes = [?]", [NOWHERE])
 
 
 def published(given):

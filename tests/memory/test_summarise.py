@@ -434,6 +434,7 @@ def test_a_stored_message_is_read_without_its_headings():
         "msg-s-1",
         "## Role\nassistant\n\n## Timestamp\n2026-11-30T04:05:06Z\n\n## Content\nThe words.",
         session_id="s",
+        scopes=("",),
     )
     found = making.item_of(entry, 1)
     assert found.speaker == "assistant"

@@ -146,7 +146,7 @@ def add(rng, given, size):
             "predicate": rng.choice(PREDICATES),
             "object": rng.choice(ends),
             "content": rng.choice(("", "said", *DATA[:6])),
-            "scopes": some(rng, SCOPES, 2),
+            "scopes": some(rng, SCOPES, 2) or [""],
             "created_at": rng.choice(DAYS),
             "trust": rng.choice(("asserted",) * 9 + ("candidate",)),
             "synonyms": {
@@ -181,7 +181,7 @@ def fresh_fields(rng):
         "content": rng.choice(DATA if json_data else TEXTS),
         "format": "json" if json_data and rng.random() < 0.8 else "markdown",
         "tags": some(rng, TAGS, 3),
-        "scopes": some(rng, SCOPES, 2),
+        "scopes": some(rng, SCOPES, 2) or [""],
         "synonyms": some(rng, NAMES, 2) if rng.random() < 0.2 else [],
         "figures": some(rng, ("archive://a.png", "archive://a"), 2),
         "trust": rng.choice(("asserted",) * 12 + ("candidate", "rejected")),

@@ -34,7 +34,7 @@ try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         with store.transaction(Author(Channel.WORKER), now=now) as txn:
             for number in range(60):
-                txn.put_entry(Entry(f"late-{number}", os.urandom(300).hex()))
+                txn.put_entry(Entry(f"late-{number}", os.urandom(300).hex(), scopes=("",)))
         print("acknowledged", flush=True)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 except StoreError as error:
@@ -52,7 +52,7 @@ time.sleep(float(sys.argv[2]))
 @pytest.mark.parametrize("where", ["commit", "checkpoint"])
 def test_a_full_disk_is_no_damage_and_what_was_acknowledged_stays(kit, where):
     with kit.change() as txn:
-        txn.put_entry(Entry("early", "kept"))
+        txn.put_entry(Entry("early", "kept", scopes=("",)))
     command = [sys.executable, "-c", OUT_OF_ROOM, str(kit.home), str(REPOSITORY), where]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "StoreError there is no space left" in said
@@ -65,7 +65,7 @@ def test_a_full_disk_is_no_damage_and_what_was_acknowledged_stays(kit, where):
 @pytest.mark.parametrize("word", ["corrupt", "checksum", "disk full", "version number"])
 def test_a_persons_words_in_an_error_mean_nothing(kit, word):
     with kit.change() as txn:
-        txn.put_entry(Entry("a", word))
+        txn.put_entry(Entry("a", word, scopes=("",)))
     with pytest.raises(StoreError) as caught, kit.open() as store:
         store.run("SELECT ?::INTEGER", [word])
     assert type(caught.value) is StoreError
@@ -86,10 +86,10 @@ def test_a_folders_name_means_nothing(tmp_path, name):
 
 def test_a_restore_of_a_store_that_reads_whole_loses_nothing(kit):
     with kit.change() as txn:
-        txn.put_entry(Entry("early", "kept"))
+        txn.put_entry(Entry("early", "kept", scopes=("",)))
     snapshot.make_snapshot(kit.home)
     with kit.change() as txn:
-        txn.put_entry(Entry("by hand", "never in a spool"))
+        txn.put_entry(Entry("by hand", "never in a spool", scopes=("",)))
     kept = snapshot.restore(kit.home)
     assert (kept / FILE).exists()
     with open_store(kit.home, write=True) as store:
@@ -108,7 +108,7 @@ def shell(home, seconds):
 
 def test_a_shell_that_has_the_store_open_is_waited_for_and_then_named(kit):
     with kit.change() as txn:
-        txn.put_entry(Entry("a", "b"))
+        txn.put_entry(Entry("a", "b", scopes=("",)))
     other = shell(kit.home, 60)
     with pytest.raises(StoreBusy, match="other than hypatia-mem"), kit.open(deadline=0.2):
         pass

@@ -70,7 +70,9 @@ def test_any_text_anywhere_is_stored_and_found_again(kit, bad):
         txn.put_session(Session(session, project="p" + bad, title=bad, tags=(bad,)))
         txn.put_summary(session, "sum" + bad, "title", "p" + bad)
         txn.put_entry(Entry("n" + bad, "c" + bad, tags=(bad,), synonyms=(bad,), scopes=(bad,)))
-        txn.put_statement(Statement("n" + bad, "p" + bad, "o" + bad, synonyms={bad: [bad]}))
+        txn.put_statement(
+            Statement("n" + bad, "p" + bad, "o" + bad, synonyms={bad: [bad]}, scopes=("",))
+        )
         txn.put_project("p" + bad, aliases=[bad])
         txn.put_root("/r" + bad, scope="p" + bad)
         txn.set_cursor("k" + bad, 3)
@@ -193,11 +195,11 @@ def test_entries_are_created_changed_and_deleted_with_their_statements(kit):
     with kit.change() as txn:
         assert txn.put_entry(Entry("a", "one", scopes=("app",))).verb == "created"
         with pytest.raises(Conflict):
-            txn.put_entry(Entry("a", "two"))
+            txn.put_entry(Entry("a", "two", scopes=("",)))
         with pytest.raises(UsageError):
-            txn.put_entry(Entry(" ", "x"))
+            txn.put_entry(Entry(" ", "x", scopes=("",)))
         with pytest.raises(UsageError, match="too long"):
-            txn.put_entry(Entry("n" * 2001, "x"))
+            txn.put_entry(Entry("n" * 2001, "x", scopes=("",)))
         with pytest.raises(UsageError):
             txn.update_entry("a", version=7)
         with pytest.raises(NotFound):
@@ -205,10 +207,10 @@ def test_entries_are_created_changed_and_deleted_with_their_statements(kit):
         assert txn.update_entry("a", content="two").verb == "updated"
         assert txn.update_entry("a", content="two").verb == "unchanged"
         for triple in (("a", "knows", "b"), ("b", "knows", "a"), ("ab", "knows", "b")):
-            assert txn.put_statement(Statement(*triple)).verb == "created"
-            assert txn.put_statement(Statement(*triple)).verb == "unchanged"
+            assert txn.put_statement(Statement(*triple, scopes=("",))).verb == "created"
+            assert txn.put_statement(Statement(*triple, scopes=("",))).verb == "unchanged"
         with pytest.raises(UsageError):
-            txn.put_statement(Statement("a", "", "b"))
+            txn.put_statement(Statement("a", "", "b", scopes=("",)))
         gone = txn.delete_entry("a")
         assert (gone.verb, gone.details["statements"]) == ("deleted", 2)
         with pytest.raises(NotFound):
@@ -286,7 +288,7 @@ def test_a_scope_is_renamed_by_element_in_everything(kit):
 
 def test_a_failure_leaves_nothing_of_a_transaction(kit):
     with kit.change() as txn:
-        txn.put_entry(Entry("before", "x"))
+        txn.put_entry(Entry("before", "x", scopes=("",)))
         txn.set_cursor("k", 1)
     with pytest.raises(ValueError, match="stop"), kit.change() as txn:  # noqa: PT012
         txn.put_messages("s-1", [kit.message(1)], "app")
@@ -311,13 +313,13 @@ def test_after_a_failed_statement_the_same_store_can_be_changed_again(kit):
 
     with open_store(kit.home, write=True) as store:
         with pytest.raises(Conflict), store.transaction(kit.person, now=kit.now) as txn:  # noqa: PT012
-            txn.put_entry(Entry("a", "x"))
-            txn.put_entry(Entry("a", "x"))
+            txn.put_entry(Entry("a", "x", scopes=("",)))
+            txn.put_entry(Entry("a", "x", scopes=("",)))
         with store.transaction(kit.person, now=kit.now) as txn:
-            assert txn.put_entry(Entry("a", "x")).verb == "created"
+            assert txn.put_entry(Entry("a", "x", scopes=("",))).verb == "created"
     with pytest.raises(StoreError), open_store(kit.home, write=False) as store:
         with store.transaction(kit.person, now=kit.now) as txn:
-            txn.put_entry(Entry("b", "x"))
+            txn.put_entry(Entry("b", "x", scopes=("",)))
 
 
 def test_a_long_text_and_a_long_session_come_back_whole(kit):
@@ -392,8 +394,8 @@ def test_amending_all_or_nothing_when_a_turn_is_not_there(kit):
 def test_what_is_deleted_leaves_no_name_for_the_index(kit):
     with kit.change() as txn:
         txn.put_entry(kit.rule("Use a xylophone"))
-        txn.put_statement(Statement("rule:use-a-xylophone", "is_a", "rule"))
-        txn.put_statement(Statement("xylophone", "is", "loud"))
+        txn.put_statement(Statement("rule:use-a-xylophone", "is_a", "rule", scopes=("",)))
+        txn.put_statement(Statement("xylophone", "is", "loud", scopes=("",)))
     with kit.change() as txn:
         txn.put_entry(kit.rule("Another xylophone"))
         for name in ("rule:use-a-xylophone", "rule:another-xylophone"):

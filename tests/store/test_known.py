@@ -58,10 +58,10 @@ def look(home):
 
 def test_each_state_is_seen_from_its_change_to_the_next(write, look):
     write(0, lambda txn: txn.put_entry(Entry("a", "one", scopes=("app",))))
-    write(1, lambda txn: txn.put_statement(Statement("a", "knows", "b")))
+    write(1, lambda txn: txn.put_statement(Statement("a", "knows", "b", scopes=("",))))
     write(2, lambda txn: txn.update_entry("a", content="two"))
     write(4, lambda txn: txn.delete_entry("a"))
-    write(6, lambda txn: txn.put_entry(Entry("a", "three")))
+    write(6, lambda txn: txn.put_entry(Entry("a", "three", scopes=("",))))
     seen = {
         minute: look(lambda store, m=minute: (entries(store, at(m)), statements(store, at(m))))
         for minute in (-1, 0, 1, 3, 4, 5, 6, 60)
@@ -80,7 +80,7 @@ def test_each_state_is_seen_from_its_change_to_the_next(write, look):
 
 
 def test_they_have_the_columns_of_the_live_views(look, write):
-    write(0, lambda txn: txn.put_entry(Entry("a", "one")))
+    write(0, lambda txn: txn.put_entry(Entry("a", "one", scopes=("",))))
 
     def columns(store, what):
         return [(row["column_name"], row["column_type"]) for row in store.run(f"DESCRIBE {what}")]
@@ -94,8 +94,8 @@ def test_they_have_the_columns_of_the_live_views(look, write):
 
 
 def test_what_was_withheld_then_is_not_seen_and_what_is_withheld_now_was(write, look):
-    write(0, lambda txn: txn.put_entry(Entry("a", "one")))
-    write(0, lambda txn: txn.put_statement(Statement("x", "is", "a")))
+    write(0, lambda txn: txn.put_entry(Entry("a", "one", scopes=("",))))
+    write(0, lambda txn: txn.put_statement(Statement("x", "is", "a", scopes=("",))))
     write(2, lambda txn: txn.update_entry("a", suppressed=True))
     write(4, lambda txn: txn.update_entry("a", suppressed=False, trust=Trust.CANDIDATE))
     write(6, lambda txn: txn.update_entry("a", trust=Trust.ASSERTED))
@@ -108,9 +108,9 @@ def test_what_was_withheld_then_is_not_seen_and_what_is_withheld_now_was(write, 
 def test_what_was_forgotten_since_was_never_there(write, look):
     def first(txn):
         txn.put_entry(Entry("rule:a", "Say aloud", kind="rule", scopes=("app",)))
-        txn.put_statement(Statement("x", "is", "rule:a"))
-        txn.put_statement(Statement("x", "is", "y", content="Say  ALOUD!"))
-        txn.put_statement(Statement("x", "is", "z", content="Say other"))
+        txn.put_statement(Statement("x", "is", "rule:a", scopes=("",)))
+        txn.put_statement(Statement("x", "is", "y", content="Say  ALOUD!", scopes=("",)))
+        txn.put_statement(Statement("x", "is", "z", content="Say other", scopes=("",)))
         for name, scope in (("b", "app"), ("c", ""), ("d", "other"), ("e", "app")):
             txn.put_entry(Entry(name, "say aloud." if name != "e" else "Say it", scopes=(scope,)))
 

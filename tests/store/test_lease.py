@@ -112,7 +112,7 @@ def test_nobody_else_can_read_what_the_store_writes(kit):
     try:
         with open_store(kit.home, write=True) as store:
             with store.transaction(kit.person, now=kit.now) as txn:
-                txn.put_entry(Entry("a", "b"))
+                txn.put_entry(Entry("a", "b", scopes=("",)))
             during = list(kit.home.glob("*"))
             assert any(path.name.endswith(".wal") for path in during)
             modes = {path.name: path.stat().st_mode & 0o077 for path in during}
@@ -195,7 +195,7 @@ def test_a_newer_store_is_refused_and_left_alone(kit):
 
 def test_an_older_store_is_brought_up_and_keeps_its_rows(kit, monkeypatch):
     with kit.change() as txn:
-        txn.put_entry(Entry("old", "kept"))
+        txn.put_entry(Entry("old", "kept", scopes=("",)))
     step = ("m002_test", ("CREATE TABLE added (a INTEGER)", "INSERT INTO added VALUES (7)"))
     monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, step))
     for _ in range(2):  # applied once
@@ -206,7 +206,7 @@ def test_an_older_store_is_brought_up_and_keeps_its_rows(kit, monkeypatch):
 
 def test_a_step_that_fails_leaves_nothing(kit, monkeypatch):
     with kit.change() as txn:
-        txn.put_entry(Entry("old", "kept"))
+        txn.put_entry(Entry("old", "kept", scopes=("",)))
     step = ("m002_test", ("CREATE TABLE added (a INTEGER)", "SELECT error('no')"))
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, step))

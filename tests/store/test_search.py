@@ -167,8 +167,8 @@ def test_what_was_deleted_while_the_index_was_away_leaves_it_and_may_come_back(k
 
     with kit.change() as txn:
         txn.put_entry(kit.rule("Use a xylophone"))
-        txn.put_statement(Statement("xylophone", "is", "loud"))
-        txn.put_entry(Entry("other", "a xylophone too"))
+        txn.put_statement(Statement("xylophone", "is", "loud", scopes=("",)))
+        txn.put_entry(Entry("other", "a xylophone too", scopes=("",)))
     assert len(found("xylophone")) == 3
     with kit.change() as txn:
         txn.delete_entry("rule:use-a-xylophone")
@@ -177,7 +177,7 @@ def test_what_was_deleted_while_the_index_was_away_leaves_it_and_may_come_back(k
     with kit.change() as txn:
         txn.put_entry(kit.rule("Use a xylophone"))
         txn.delete_entry("other")
-        txn.put_entry(Entry("other", "now a drum"))
+        txn.put_entry(Entry("other", "now a drum", scopes=("",)))
     assert found("xylophone") == ["rule:use-a-xylophone"]
     assert found("drum") == ["other"]
 
@@ -195,7 +195,7 @@ def test_the_statements_of_what_is_withheld_are_withheld_with_it(kit):
     with kit.change() as txn:
         txn.put_entry(kit.rule("Play", "rule:x"))
         for triple in triples:
-            txn.put_statement(Statement(*triple.split(",")))
+            txn.put_statement(Statement(*triple.split(","), scopes=("",)))
     assert [sorted(part) for part in seen()] == [sorted(triples)] * 2
     for change in ({"suppressed": True}, {"suppressed": False, "trust": Trust.REJECTED}):
         with kit.change() as txn:

@@ -286,12 +286,14 @@ def found(kit):
 
 def test_another_name_finds_the_entry_and_its_statements(kit, found):
     with kit.change() as txn:
-        txn.put_entry(Entry("PostgreSQL", "a database", synonyms=("pg", "postgres")))
-        txn.put_entry(Entry("SQLite", "another"))
-        txn.put_statement(Statement("app", "uses", "PostgreSQL"))
-        txn.put_statement(Statement("PostgreSQL", "written_in", "C"))
-        txn.put_statement(Statement("app", "left", "SQLite"))
-        txn.put_statement(Statement("Ann", "knows", "Bob", synonyms={"object": ["Robert"]}))
+        txn.put_entry(Entry("PostgreSQL", "a database", synonyms=("pg", "postgres"), scopes=("",)))
+        txn.put_entry(Entry("SQLite", "another", scopes=("",)))
+        txn.put_statement(Statement("app", "uses", "PostgreSQL", scopes=("",)))
+        txn.put_statement(Statement("PostgreSQL", "written_in", "C", scopes=("",)))
+        txn.put_statement(Statement("app", "left", "SQLite", scopes=("",)))
+        txn.put_statement(
+            Statement("Ann", "knows", "Bob", synonyms={"object": ["Robert"]}, scopes=("",))
+        )
     about = {"app,uses,PostgreSQL", "PostgreSQL,written_in,C"}
     assert found("pg") == {"PostgreSQL"} | about
     assert found("robert") == {"Ann,knows,Bob"}
@@ -300,7 +302,7 @@ def test_another_name_finds_the_entry_and_its_statements(kit, found):
     assert found("elephant") == {"PostgreSQL"} | about
     assert found("pg") == set()
     with kit.change() as txn:
-        txn.put_statement(Statement("shop", "uses", "PostgreSQL"))
+        txn.put_statement(Statement("shop", "uses", "PostgreSQL", scopes=("",)))
     assert found("elephant", catalog="statement") == about | {"shop,uses,PostgreSQL"}
     with kit.change() as txn:
         txn.update_entry("PostgreSQL", synonyms=())
@@ -326,10 +328,12 @@ def test_another_name_tells_nothing_to_another_project(kit, found):
 )
 def test_what_is_withheld_is_never_in_the_index(kit, found, how):
     with kit.change() as txn:
-        txn.put_entry(Entry("secret", "a xylophone", synonyms=("glockenspiel",), **how))
-        txn.put_entry(Entry("open", "a xylophone"))
-        txn.put_statement(Statement("band", "plays", "secret"))
-        txn.put_statement(Statement("band", "plays", "open"))
+        txn.put_entry(
+            Entry("secret", "a xylophone", synonyms=("glockenspiel",), **{"scopes": ("",), **how})
+        )
+        txn.put_entry(Entry("open", "a xylophone", scopes=("",)))
+        txn.put_statement(Statement("band", "plays", "secret", scopes=("",)))
+        txn.put_statement(Statement("band", "plays", "open", scopes=("",)))
     assert found("xylophone") == {"open"}
     assert found("glockenspiel") == set()
     assert found("band") == {"band,plays,open"}

@@ -27,7 +27,7 @@ from hypatia_mem.store.connection import open_store
 home = Path(sys.argv[1])
 with open_store(home, write=True) as store:
     with store.transaction(Author(Channel.WORKER), now=datetime(2026, 1, 1)) as txn:
-        txn.put_entry(Entry("late", "acknowledged"))
+        txn.put_entry(Entry("late", "acknowledged", scopes=("",)))
         txn.set_cursor("spool", 2)
     os._exit(9)
 """
@@ -37,7 +37,7 @@ with open_store(home, write=True) as store:
 def filled(kit):
     with kit.change() as txn:
         txn.put_messages("s-1", [kit.message(n, "words " * 50) for n in range(1, 300)], "app")
-        txn.put_entry(Entry("early", "kept"))
+        txn.put_entry(Entry("early", "kept", scopes=("",)))
         txn.set_cursor("spool", 1)
     return kit
 
@@ -105,7 +105,7 @@ def removed(home):
 def test_a_damaged_store_is_told_and_restored(filled, damage):
     snapshot.make_snapshot(filled.home)
     with filled.change() as txn:
-        txn.put_entry(Entry("after", "only in the spool now"))
+        txn.put_entry(Entry("after", "only in the spool now", scopes=("",)))
         txn.set_cursor("spool", 7)
     damage(filled.home)
     for write in (False, True):  # nobody begins anew over it

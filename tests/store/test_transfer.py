@@ -53,7 +53,7 @@ def test_rows_are_read_by_batches_as_the_gateway_wrote_them(home, tmp_path):
             txn.put_session(Session("s", project="app", tags=("t",), started_at=at))
             txn.put_messages("s", [Message("s", f"u{n}", "user", "x", at) for n in range(7)], "app")
             txn.put_entry(Entry("e", "日本", tags=("a",), scopes=("",), valid_from=at))
-            txn.put_statement(Statement("a", "b", "c", synonyms={"object": ["C"]}))
+            txn.put_statement(Statement("a", "b", "c", synonyms={"object": ["C"]}, scopes=("",)))
     copy_store(home, tmp_path / "copy.duckdb")
     with attached(tmp_path / "copy.duckdb", write=False) as connection:
         few = list(transfer.read_rows(connection, "entry", batch=2))

@@ -105,8 +105,14 @@ OPERATIONS = {
     "twice": lambda txn: [txn.update_entry("b", content=c) for c in ("C", "D")],
     "there and back": lambda txn: [txn.update_entry("b", content=c) for c in ("C", "B")],
     "delete": lambda txn: txn.delete_entry("rule:a"),
-    "delete and create": lambda txn: [txn.delete_entry("b"), txn.put_entry(Entry("b", "C"))],
-    "create and delete": lambda txn: [txn.put_entry(Entry("c", "C")), txn.delete_entry("c")],
+    "delete and create": lambda txn: [
+        txn.delete_entry("b"),
+        txn.put_entry(Entry("b", "C", scopes=("",))),
+    ],
+    "create and delete": lambda txn: [
+        txn.put_entry(Entry("c", "C", scopes=("",))),
+        txn.delete_entry("c"),
+    ],
     "say": lambda txn: txn.put_statement(Statement("b", "knows", "nobody", scopes=("app",))),
     "unsay": lambda txn: txn.delete_statement("rule:a", "is_a", "rule"),
     "many": many,
@@ -174,7 +180,9 @@ def test_an_undoing_is_an_operation_with_versions_and_ledger_rows_of_its_own(des
 
 def test_the_index_hears_of_all_that_came_back_and_went(desk):
     desk.do(prepared)
-    op = desk.do(lambda txn: [txn.delete_entry("rule:a"), txn.put_entry(Entry("new", "x"))])
+    op = desk.do(
+        lambda txn: [txn.delete_entry("rule:a"), txn.put_entry(Entry("new", "x", scopes=("",)))]
+    )
     seq = desk.ask(lambda store: store.ledger_seq())
     desk.undo(op)
     changed = desk.ask(lambda store: store.changed_since(seq))
@@ -226,12 +234,12 @@ def test_operations_on_other_names_are_taken_back_in_any_order(desk):
 
 def test_what_came_and_went_in_one_operation_stands_in_nobodys_way(desk):
     def come_and_go(txn):
-        txn.put_entry(Entry("c", "C"))
-        txn.put_statement(Statement("c", "is", "d"))
+        txn.put_entry(Entry("c", "C", scopes=("",)))
+        txn.put_statement(Statement("c", "is", "d", scopes=("",)))
         txn.delete_entry("c")
 
     one, two = desk.do(come_and_go), desk.do(come_and_go)
-    made = desk.do(lambda txn: txn.put_entry(Entry("c", "mine")))
+    made = desk.do(lambda txn: txn.put_entry(Entry("c", "mine", scopes=("",))))
     three = desk.do(lambda txn: [txn.delete_entry("c"), come_and_go(txn)])
     for op in (two, one):  # nothing of it is left to be taken back
         desk.undo(op)
@@ -254,8 +262,8 @@ def test_all_of_a_bulk_or_nothing(desk):
 
 def test_an_entry_is_not_taken_away_from_under_a_later_statement(desk):
     desk.do(prepared)
-    op = desk.do(lambda txn: txn.put_entry(Entry("c", "C")))
-    said = desk.do(lambda txn: txn.put_statement(Statement("b", "knows", "c")))
+    op = desk.do(lambda txn: txn.put_entry(Entry("c", "C", scopes=("",))))
+    said = desk.do(lambda txn: txn.put_statement(Statement("b", "knows", "c", scopes=("",))))
     with pytest.raises(Conflict, match="b,knows,c") as refused:
         desk.undo(op)
     assert said in str(refused.value)
@@ -265,8 +273,8 @@ def test_an_entry_is_not_taken_away_from_under_a_later_statement(desk):
 
 
 def test_a_statement_that_was_there_before_its_entry_stays(desk):
-    desk.do(lambda txn: txn.put_statement(Statement("b", "knows", "c")))
-    op = desk.do(lambda txn: txn.put_entry(Entry("c", "C")))
+    desk.do(lambda txn: txn.put_statement(Statement("b", "knows", "c", scopes=("",))))
+    op = desk.do(lambda txn: txn.put_entry(Entry("c", "C", scopes=("",))))
     gone = desk.do(lambda txn: txn.delete_entry("c"))
     desk.undo(gone)  # the statement is there anew, and yet was there before
     desk.undo(op)
@@ -283,7 +291,9 @@ def test_a_forgetting_is_final_and_says_so(desk):
 
 
 def test_what_was_forgotten_since_is_not_brought_back(desk):
-    made = desk.do(lambda txn: [txn.put_entry(rule("One")), txn.put_entry(Entry("b", "B"))])
+    made = desk.do(
+        lambda txn: [txn.put_entry(rule("One")), txn.put_entry(Entry("b", "B", scopes=("",)))]
+    )
     changed = desk.do(lambda txn: txn.update_entry("rule:a", content="Two"))
     other = desk.do(lambda txn: txn.put_entry(Entry("c", "one", scopes=("app",))))
     gone = desk.do(lambda txn: txn.delete_entry("c"))

@@ -164,7 +164,7 @@ def test_what_is_withheld_never_ranks(kit, withhold):
     """Neither it nor a statement about it; both come back when it is seen again."""
     with kit.change() as txn:
         txn.put_entry(rule("pool", "connection pool"))
-        txn.put_statement(Statement("pool", "limits", "connection pool size"))
+        txn.put_statement(Statement("pool", "limits", "connection pool size", scopes=("",)))
     fill(kit)
     assert ranked(kit, "connection pool") == ["pool"]
     with kit.change() as txn:
@@ -186,7 +186,7 @@ def test_what_is_forgotten_takes_its_vectors_along(kit):
     with kit.change() as txn:
         txn.put_entry(rule("secret", "the first wording"))
         txn.put_entry(rule("kept", "something else"))
-        txn.put_statement(Statement("secret", "belongs with", "kept"))
+        txn.put_statement(Statement("secret", "belongs with", "kept", scopes=("",)))
     fill(kit)
     assert stored(kit) == 3
     with kit.change() as txn:
@@ -242,7 +242,7 @@ def test_a_vector_goes_in_the_transaction_of_the_forgetting(kit):
 def test_what_changes_loses_its_vector_at_once(kit, change):
     with kit.change() as txn:
         txn.put_entry(rule("e", "old words"))
-        txn.put_statement(Statement("a", "uses", "b"))
+        txn.put_statement(Statement("a", "uses", "b", scopes=("",)))
     fill(kit)
     with kit.change() as txn:
         change(txn)
@@ -279,10 +279,10 @@ def test_two_who_make_the_same_vectors_make_one(kit):
 
 def test_what_only_ties_things_together_has_no_vector(kit):
     with kit.change() as txn:
-        txn.put_statement(Statement("rule:x", "is_a", "rule"))
-        txn.put_statement(Statement("msg-s-1", "belongTo", "session-s"))
-        txn.put_statement(Statement("rule:x", "derivedFrom", "msg-s-1"))
-        txn.put_statement(Statement("cat", "is_a", "animal"))
+        txn.put_statement(Statement("rule:x", "is_a", "rule", scopes=("",)))
+        txn.put_statement(Statement("msg-s-1", "belongTo", "session-s", scopes=("",)))
+        txn.put_statement(Statement("rule:x", "derivedFrom", "msg-s-1", scopes=("",)))
+        txn.put_statement(Statement("cat", "is_a", "animal", scopes=("",)))
     with kit.open() as store:
         keys = [one.key for one in vectors.pending(store, MODEL.model, "statement")]
     assert keys == ["cat,is_a,animal"]
@@ -293,7 +293,7 @@ def test_the_text_of_a_message_is_what_was_said(kit):
     with kit.change() as txn:
         txn.put_session(Session("s-1", project="app"))
         txn.put_messages("s-1", [kit.message(1, "## Content\nfix the parser")], "app")
-        txn.put_entry(Entry("k8s", "runs our pods", synonyms=("kubernetes",)))
+        txn.put_entry(Entry("k8s", "runs our pods", synonyms=("kubernetes",), scopes=("",)))
     with kit.open() as store:
         texts = [
             one.text
@@ -323,7 +323,7 @@ def test_everything_can_be_thrown_away_and_comes_back(kit):
 def test_a_sweep_drops_only_what_nothing_refers_to(kit):
     with kit.change() as txn:
         txn.put_entry(rule("e", "words"))
-        txn.put_statement(Statement("a", "uses", "b"))
+        txn.put_statement(Statement("a", "uses", "b", scopes=("",)))
     fill(kit)
     with open_store(kit.home, write=True) as store:
         store.execute("INSERT INTO embedding VALUES ('of nothing', 'm', [1.0])")

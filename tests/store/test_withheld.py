@@ -18,10 +18,10 @@ REASONS = {
 @pytest.mark.parametrize("bad", list(itertools.product((0, 1), repeat=3)))
 def test_each_reason_withholds_an_entry_and_its_statements(kit, bad):
     with kit.change() as txn:
-        txn.put_entry(Entry("x", "a text"))
-        txn.put_entry(Entry("y", "another"))
+        txn.put_entry(Entry("x", "a text", scopes=("",)))
+        txn.put_entry(Entry("y", "another", scopes=("",)))
         for triple in (("x", "is", "z"), ("z", "is", "x"), ("y", "is", "z")):
-            txn.put_statement(Statement(*triple))
+            txn.put_statement(Statement(*triple, scopes=("",)))
         values = [pair[which] for pair, which in zip(REASONS.values(), bad, strict=True)]
         txn.store.execute(
             "UPDATE entry SET trust = ?, suppressed = ?, expired_at = ?::TIMESTAMP WHERE name = 'x'",

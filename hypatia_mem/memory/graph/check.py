@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.memory.graph.selecting import normal_predicate
+from hypatia_mem.model import normal_predicate
 from hypatia_mem.store import edges as reading
 from hypatia_mem.store import structure
 
@@ -245,7 +245,8 @@ def _spellings(store: Store, scopes: Sequence[str] | None) -> Iterator[Finding]:
             yield Finding(
                 "spelling",
                 f"one predicate is spelt in {len(spellings)} ways: {told}.",
-                f"write {normal} from now on; --predicate finds all of them",
+                f"an early version stored them; {normal} is what is stored now, and asking for one "
+                "finds all",
                 tuple(spellings),
                 serious=False,
             )

@@ -8,12 +8,12 @@ is done with the part found is in ``walk``, ``rank``, ``check``, ``export``.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import NotFound, Refused
+from hypatia_mem.model import normal_predicate
 from hypatia_mem.store import edges as reading
 from hypatia_mem.store.edges import Direction, Edge, Node, View
 
@@ -26,7 +26,6 @@ __all__ = [
     "Selection",
     "Subgraph",
     "ends_of",
-    "normal_predicate",
     "refuse_size",
     "resolve",
     "rings",
@@ -38,9 +37,6 @@ MAX_NODES = 5_000
 # A statement a hop is cheap for a few hops; a long chain is read as a whole, if it is not huge.
 _HOPS_BY_SQL = 12
 _IN_MEMORY = 20  # times the number of names that may be taken
-# The names our own conventions give to predicates; every other is compared in snake case.
-_FIXED = ("belongTo", "derivedFrom")
-_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +77,6 @@ class Found:
     asked: str
     name: str
     also: tuple[str, ...] = ()
-
-
-def normal_predicate(predicate: str) -> str:
-    """Return a predicate in the one spelling by which predicates are compared.
-
-    >>> [normal_predicate(text) for text in ("works at", "worksAt", "Works-At", "derivedFrom")]
-    ['works_at', 'works_at', 'works_at', 'derivedFrom']
-    >>> normal_predicate("belong_to"), normal_predicate("HTTPServer of"), normal_predicate("属于")
-    ('belongTo', 'http_server_of', '属于')
-    """
-    words = re.split(r"[\s_\-]+", _HUMPS.sub("_", predicate.strip()))
-    snake = "_".join(word for word in words if word).casefold()
-    for fixed in _FIXED:
-        if snake == _HUMPS.sub("_", fixed).casefold():
-            return fixed
-    return snake or predicate
 
 
 def resolve(store: Store, asked: str, scopes: Sequence[str] | None) -> Found:
