@@ -71,8 +71,8 @@ machine. To look inside:  hypatia-mem status
 To remove it:             hypatia-mem uninstall
 
 memory.duckdb is the store, spool/ holds what is not yet in a verified snapshot of it, archive/ the
-files that entries name; all three matter, and so do key and forgotten, by which forgotten things
-are known: not a word of them is in there.
+files that entries name; all three matter, and so do key, keys/ and forgotten, by which forgotten
+things are known: not a word of them is in there.
 index/ and briefs/ can be deleted and are made again. snapshots/ holds verified copies of the store.
 """
 

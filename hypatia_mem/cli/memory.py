@@ -1,21 +1,18 @@
-"""Remember, forget and look at what is remembered: always this project and the global scope."""
+"""Remember and forget: always this project and the global scope."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
+from hypatia_mem.cli.options import AsJson
 from hypatia_mem.cli.output import emit, print_json, say
 from hypatia_mem.errors import NotFound, Refused, UsageError
-from hypatia_mem.model import GLOBAL_SCOPE, Entry
+from hypatia_mem.model import GLOBAL_SCOPE
 
-__all__ = ["forget", "remember", "rules"]
-
-_KINDS = ("taboo", "rule", "memory")
+__all__ = ["forget", "remember"]
 
 
 def remember(
@@ -172,66 +169,6 @@ def _say_plan(plan: Any, dry_run: bool) -> None:  # noqa: ANN401 - ForgetPlan, l
             say(f"  {match.name}  {_first_line(match.content)}")
     if not chosen:
         say(f'Choose with: hypatia-mem forget --id "{plan.matches[0].name}"')
-
-
-def rules(
-    kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="Only rule, taboo or memory.")
-    ] = None,
-    scope: Scopes = None,
-    all_projects: AllProjects = False,
-    as_json: AsJson = False,
-) -> None:
-    """List the taboos, rules and memories that hold in this project and everywhere.
-
-    \b
-    Example:
-      hypatia-mem rules --kind taboo
-    """
-    from hypatia_mem.store.connection import open_store
-
-    for wrong in set(kind or ()) - set(_KINDS):
-        raise UsageError(f"--kind is rule, taboo or memory, not {wrong[:40]!a}")
-    scopes = context.scopes_for(scope, all_projects)
-    with open_store(context.home(), write=False) as store:
-        if scopes is None:
-            scopes = [GLOBAL_SCOPE, *(project.scope for project in store.projects())]
-        found = [entry for entry in store.rules(scopes) if entry.kind in (kind or _KINDS)]
-    if as_json:
-        print_json([_rule_row(entry) for entry in found])
-    elif found:
-        say(_rules_text(found))
-    else:
-        say('Nothing is remembered here yet. Begin with: hypatia-mem remember "..."')
-
-
-def _rule_row(entry: Entry) -> dict[str, Any]:
-    from hypatia_mem.jse.rows import time_text
-
-    return {
-        "name": entry.name,
-        "kind": entry.kind,
-        "content": entry.content,
-        "scopes": list(entry.scopes),
-        "trust": str(entry.trust),
-        "pinned": entry.pinned,
-        "created_at": time_text(entry.created_at),
-    }
-
-
-def _rules_text(found: Sequence[Entry]) -> str:
-    heads = {"taboo": "Taboos", "rule": "Rules", "memory": "Memories"}
-    blocks = []
-    for kind, head in heads.items():
-        lines = [_rule_line(entry) for entry in found if entry.kind == kind]
-        if lines:
-            blocks.append("\n".join([head, *lines]))
-    return "\n\n".join(blocks)
-
-
-def _rule_line(entry: Entry) -> str:
-    scopes = ", ".join(scope or "global" for scope in entry.scopes)
-    return f"  {entry.name}  [{scopes}]\n    {_first_line(entry.content, 300)}"
 
 
 def _first_line(text: str, length: int = 100) -> str:

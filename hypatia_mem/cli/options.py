@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["AllProjects", "AsJson", "Limit", "Offset", "Scopes"]
+__all__ = ["AllProjects", "AsJson", "AsKnownAt", "AsOf", "Limit", "Offset", "Scopes"]
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON.")]
 Scopes: TypeAlias = Annotated[
@@ -21,3 +21,18 @@ AllProjects: TypeAlias = Annotated[
 ]
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
 Offset: TypeAlias = Annotated[int, typer.Option("--offset", min=0, help="Leave out the first.")]
+AsOf: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        help="Only what was true at this time: 2026-03-01, 2026-03-01T14:30 (local time), "
+        "...+05:45, ...Z, or now.",
+    ),
+]
+AsKnownAt: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as-known-at",
+        help="As the memory held it at this time; what was forgotten since stays forgotten.",
+    ),
+]

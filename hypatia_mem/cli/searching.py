@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Offset, Scopes
+from hypatia_mem.cli.options import AllProjects, AsJson, AsKnownAt, AsOf, Limit, Offset, Scopes
 from hypatia_mem.cli.output import print_rows
 from hypatia_mem.errors import IndexUnavailable, UsageError
 
 if TYPE_CHECKING:
     from hypatia_mem.store.search import Filters, Hit, SearchIndex
 
-__all__ = ["find", "find_keys", "search"]
+__all__ = ["find", "find_keys", "find_known", "moment", "search"]
 
 _KINDS = (
     "knowledge",
@@ -79,6 +79,36 @@ def find_keys(
 
     words, wanted = _unquoted(text, Filters(catalog=catalog, scopes=scopes))
     return _asked(home, lambda index: index.keys(words, wanted, limit=limit))
+
+
+def find_known(
+    home: Path, text: str, *, filters: Filters, known_at: datetime, limit: int, offset: int = 0
+) -> list[Hit]:
+    """Return hits among what was known at a time; this alone opens the store."""
+    from dataclasses import replace
+
+    from hypatia_mem.memory import known
+
+    words, filters = _unquoted(text, filters)
+    wanted = replace(filters, threshold=None)
+
+    def proposed(catalog: str) -> list[str]:
+        if filters.catalog not in (None, catalog):
+            return []
+        asked = replace(wanted, catalog=catalog)
+        found = _asked(home, lambda index: index.keys(words, asked, limit=known.CANDIDATES))
+        return [name for name, _ in found]
+
+    return known.find_known(
+        home,
+        words,
+        filters,
+        known_at=known_at,
+        names=proposed("knowledge"),
+        triples=proposed("statement"),
+        limit=limit,
+        offset=offset,
+    )
 
 
 def _unquoted(text: str, filters: Filters) -> tuple[str, Filters]:
@@ -154,6 +184,8 @@ def search(  # noqa: PLR0913 - one parameter an option
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="Only hits of at least this score.")
     ] = None,
+    as_of: AsOf = None,
+    as_known_at: AsKnownAt = None,
     limit: Limit = 100,
     offset: Offset = 0,
     scope: Scopes = None,
@@ -163,7 +195,8 @@ def search(  # noqa: PLR0913 - one parameter an option
     """Search the full text of entries, messages and statements, best first.
 
     Reads the current project and the global scope. Rows carry catalog, key, content (a JSON
-    text), score (higher is better) and rank (lower is better).
+    text), score (higher is better) and rank (lower is better); tr_start and tr_end where somebody
+    said since when or until when it is true. What is not true now is found too, unless --as-of now.
 
     \b
     Example:
@@ -188,12 +221,31 @@ def search(  # noqa: PLR0913 - one parameter an option
         tags=[values.checked(one, "--tag") for one in tag or ()],
         since=None if since is None else _moment(since, "--since"),
         until=None if until is None else _moment(until, "--until", end=True),
+        as_of=moment(as_of, "--as-of"),
         exact=keywords,
         threshold=None if threshold is None else threshold - 0.5 * 10**-_DIGITS,
     )
-    found = find(context.home(), asked, filters=filters, limit=limit, offset=offset)
+    known_at = moment(as_known_at, "--as-known-at")
+    if known_at is None:
+        found = find(context.home(), asked, filters=filters, limit=limit, offset=offset)
+    else:
+        found = find_known(
+            context.home(), asked, filters=filters, known_at=known_at, limit=limit, offset=offset
+        )
     rows = [_hit_row(offset + place, hit) for place, hit in enumerate(found, start=1)]
     print_rows(rows, as_json)
+
+
+def moment(text: str | None, option: str) -> datetime | None:
+    """Return the time that an option names, as naive UTC; ``now`` is one, None stays None."""
+    if text is None:
+        return None
+    if text.strip().lower() == "now":
+        return context.now()
+    found = values.parse_time(text, option)
+    if found is None:
+        raise UsageError(f"{option} needs a time", hint="Like 2026-03-01, or now.")
+    return found
 
 
 def _one_of(value: str | None, allowed: Sequence[str], option: str) -> str | None:
@@ -245,4 +297,6 @@ def _hit_row(place: int, hit: Hit) -> dict[str, Any]:
         "score": round(hit.score, _DIGITS),
         "rank": round(-hit.score, _DIGITS),
         "created_at": None if hit.at is None else hit.at.strftime(_TIME),
+        **({} if hit.valid_from is None else {"tr_start": hit.valid_from.strftime(_TIME)}),
+        **({} if hit.valid_to is None else {"tr_end": hit.valid_to.strftime(_TIME)}),
     }

@@ -18,7 +18,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ MAX_UNITS = 9_800
 EXCHANGE_SHARE = 0.3
 ITEM_UNITS = 700
 _JOINERS = "\u200c\u200d"  # which whole scripts and emoji need
+MOST_AHEAD = 8  # briefs that are rendered for times to come
 _SLACK = 120  # captions and the open end of the exchange
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
 HEADINGS = (
@@ -115,11 +116,30 @@ def brief_json(text: str, event: str = "SessionStart") -> bytes:
     return json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def brief_text(store: Store, scope: str, *, limit: int = MAX_UNITS) -> str:
-    """Return the brief of ``scope`` (``""``: what holds everywhere) from the store."""
-    scopes = [scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]
-    last = _last_exchange(store, scope) if scope else None
-    return compose(scope, store.rules(scopes), last, limit=limit)
+def brief_text(
+    store: Store,
+    scope: str,
+    *,
+    limit: int = MAX_UNITS,
+    at: datetime | None = None,
+    known_at: datetime | None = None,
+) -> str:
+    """Return the brief of ``scope`` (``""``: what holds everywhere) from the store.
+
+    It says what is true ``at`` a time (default: now), as it was known ``known_at`` another; with
+    the second alone it is the brief that a session beginning then was given, but for what was
+    forgotten since. Both are naive UTC.
+    """
+    from hypatia_mem.store import bitemporal
+
+    scopes = _seen_in(scope)
+    if known_at is None:
+        entries = store.rules(scopes, at=at)
+        found = store.last_exchange(scope) if scope else None
+    else:
+        entries = bitemporal.rules_known(store, scopes, known_at=known_at, at=at or known_at)
+        found = bitemporal.last_known_exchange(store, scope, known_at) if scope else None
+    return compose(scope, entries, _last_exchange(found), limit=limit)
 
 
 def render_briefs(
@@ -134,24 +154,50 @@ def render_briefs(
     excluded = {project.scope for project in store.projects() if project.excluded}
     folder = home / "briefs"
     written: dict[str, str] = {}
-    texts: dict[str, str] = {}
+    texts: dict[str, _Briefs] = {}
     for root in projects.known_roots(store):
         if only is not None and root.scope not in only:
             continue
         if root.scope not in texts:
             texts[root.scope] = (
-                "" if root.scope in excluded else brief_text(store, root.scope, limit=limit)
+                _Briefs("", ())
+                if root.scope in excluded
+                else _briefs_ahead(store, root.scope, limit)
             )
         for key in projects.brief_keys(root):
             _write(folder, key, root.scope, texts[root.scope])
             written[key] = root.scope
-    _write(folder, "global", GLOBAL_SCOPE, brief_text(store, GLOBAL_SCOPE, limit=limit))
+    _write(folder, "global", GLOBAL_SCOPE, _briefs_ahead(store, GLOBAL_SCOPE, limit))
     if only is None:
         _remove_unknown(folder, set(written) | {"global"})
     return len(written)
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Briefs:
+    """A brief, and what it will be from each of the next times at which it changes."""
+
+    now: str
+    later: tuple[tuple[datetime, str], ...]
+
+
+def _briefs_ahead(store: Store, scope: str, limit: int) -> _Briefs:
+    """Return the brief of today and those to come: a session start cannot ask the store."""
+    from hypatia_mem.store import bitemporal
+
+    now = datetime.now(UTC).replace(tzinfo=None)
+    turns = bitemporal.turning_points(store, _seen_in(scope), now, MOST_AHEAD)
+    return _Briefs(
+        brief_text(store, scope, limit=limit, at=now),
+        tuple((turn, brief_text(store, scope, limit=limit, at=turn)) for turn in turns),
+    )
+
+
+def _seen_in(scope: str) -> list[str]:
+    return [scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]
 
 
 def _rules_block(scope: str, entries: Sequence[Entry], room: int) -> str:
@@ -169,6 +215,7 @@ def _rules_block(scope: str, entries: Sequence[Entry], room: int) -> str:
             line = "- " + _quote_line(entry.content, ITEM_UNITS)
             if entry.scopes == (GLOBAL_SCOPE,) and scope:
                 line += " (all projects)"
+            line += _validity(entry)
             cost = units(line) + 1
             # One over-long item must not starve the short ones behind it: go on looking.
             if spent + cost > left:
@@ -184,6 +231,16 @@ def _rules_block(scope: str, entries: Sequence[Entry], room: int) -> str:
         noun = "entry" if omitted == 1 else "entries"
         lines.append(f"({omitted} more {noun} not shown here: hypatia-mem rules)")
     return "\n".join(lines)
+
+
+def _validity(entry: Entry) -> str:
+    """Say since when and until when an entry is true, as far as somebody said so."""
+    start, end = entry.valid_from, entry.valid_to
+    parts = [
+        *([] if start is None else [f"from {start:%Y-%m-%d %H:%M}"]),
+        *([] if end is None else [f"until {end:%Y-%m-%d %H:%M}"]),
+    ]
+    return f" (true {' '.join(parts)} UTC)" if parts else ""
 
 
 def _rank(scope: str, entry: Entry) -> tuple[bool, bool, float, str]:
@@ -218,8 +275,7 @@ def _exchange_block(last: LastExchange, room: int) -> str:
     return "\n".join(lines)
 
 
-def _last_exchange(store: Store, scope: str) -> LastExchange | None:
-    found = store.last_exchange(scope)
+def _last_exchange(found: tuple[Session, int, list[Message]] | None) -> LastExchange | None:
     if found is None:
         return None
     session, turns, messages = found
@@ -280,13 +336,31 @@ def _cut_front(text: str, limit: int) -> str:
     return raw[len(raw) - limit * 2 :].decode("utf-16-le", "ignore") if limit > 0 else ""
 
 
-def _write(folder: Path, key: str, scope: str, text: str) -> None:
-    brief = folder / f"{key}.json"
-    if text:
-        _replace(brief, brief_json(text))
+def _write(folder: Path, key: str, scope: str, briefs: _Briefs) -> None:
+    """Write a folder's brief, its scope, and the briefs to come in ``<key>.later``.
+
+    Those are pairs of lines: from when (seconds since 1970), and what the hook prints then, which
+    is an empty line where there will be nothing to say.
+    """
+    brief, later = folder / f"{key}.json", folder / f"{key}.later"
+    ahead = b"".join(
+        b"%d\n%s" % (_seconds(turn), brief_json(text) if text else b"\n")
+        for turn, text in briefs.later
+    )
+    if ahead:
+        _replace(later, ahead)
+    else:
+        later.unlink(missing_ok=True)
+    if briefs.now:
+        _replace(brief, brief_json(briefs.now))
     else:
         brief.unlink(missing_ok=True)
     _replace(folder / f"{key}.scope", scope.encode("utf-8", "replace") + b"\n")
+
+
+def _seconds(moment: datetime) -> int:
+    """Return the first whole second at which it is that time, counted from 1970."""
+    return -((_EPOCH - moment) // timedelta(seconds=1))
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -304,7 +378,7 @@ def _replace(path: Path, data: bytes) -> None:
 def _remove_unknown(folder: Path, known: set[str]) -> None:
     for path in folder.iterdir():
         stale = path.name.startswith(".brief-") or path.stem not in known
-        if stale and path.suffix in (".json", ".scope", ""):
+        if stale and path.suffix in (".json", ".scope", ".later", ""):
             path.unlink(missing_ok=True)
 
 

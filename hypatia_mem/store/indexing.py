@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from hypatia_mem.errors import IndexUnavailable
 from hypatia_mem.model import GLOBAL_SCOPE
+from hypatia_mem.store import bitemporal
 from hypatia_mem.store.search import Document, IndexBusy, SearchIndex
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from hypatia_mem.model import Entry, Statement
     from hypatia_mem.store.connection import Store
 
-__all__ = ["collect", "sync_index"]
+__all__ = ["collect", "known_documents", "sync_index"]
 
 BATCH = 5_000
 # Triples that only say what an entry is: whoever searches finds the entry itself.
@@ -70,16 +73,42 @@ def collect(
     if named:
         triples.update(store.triples_of(named))
     documents = [_of_entry(entry) for entry in entries]
-    statements = [
-        (key, statement)
-        for key, statement in store.live_statements(triples)
-        if (statement.predicate, statement.object) not in _JOINTS
-        and statement.predicate not in _LINKS
-    ]
+    statements = _told(store.live_statements(triples))
     aliases = _aliases(store, {end for _, one in statements for end in (one.subject, one.object)})
     documents += [_of_statement(key, statement, aliases) for key, statement in statements]
     live = {document.name for document in documents}
     return documents, sorted((names | triples) - live)
+
+
+def known_documents(
+    store: Store,
+    known_at: datetime,
+    *,
+    names: Sequence[str],
+    triples: Sequence[str],
+    scopes: Sequence[str] | None,
+) -> list[Document]:
+    """Return the documents of what was known at a time, as far as it may answer a search.
+
+    ``names`` and ``triples`` are what the index of today proposes; to them comes all that changed
+    since, in the state it had then.
+    """
+    state = bitemporal.known_state(store, known_at, names=names, triples=triples, scopes=scopes)
+    statements = _told(state.statements)
+    ends = sorted({end for _, one in statements for end in (one.subject, one.object)})
+    aliases = bitemporal.known_aliases(store, known_at, ends)
+    documents = [_of_entry(entry) for entry in state.entries]
+    return documents + [_of_statement(key, statement, aliases) for key, statement in statements]
+
+
+def _told(found: Iterable[tuple[str, Statement]]) -> list[tuple[str, Statement]]:
+    """Return the statements that a search finds: not those that only say what an entry is."""
+    return [
+        (key, statement)
+        for key, statement in found
+        if (statement.predicate, statement.object) not in _JOINTS
+        and statement.predicate not in _LINKS
+    ]
 
 
 def _of_entry(entry: Entry) -> Document:
@@ -101,6 +130,8 @@ def _of_entry(entry: Entry) -> Document:
         role=role,
         tags=entry.tags,
         at=entry.created_at,
+        valid_from=entry.valid_from,
+        valid_to=entry.valid_to,
     )
 
 
@@ -127,6 +158,8 @@ def _of_statement(key: str, statement: Statement, aliases: _Aliases) -> Document
         text="\n".join(line for line in lines if line),
         session=statement.session_id,
         at=statement.created_at,
+        valid_from=statement.valid_from,
+        valid_to=statement.valid_to,
     )
 
 

@@ -28,7 +28,8 @@ class Filters:
 
     ``scopes`` match by element (``""`` is the global scope), as ``tags`` do. One of the ``kinds``,
     ``roles`` and ``sessions`` has to be a hit's own; of ``tags`` and ``exact`` it needs every one.
-    ``since`` (included) and ``until`` (excluded) are naive UTC.
+    ``since`` (included) and ``until`` (excluded) are naive UTC, as is ``as_of``: then only what was
+    true at that time passes, and what nobody said an end of is true to this day.
     """
 
     scopes: Sequence[str] | None = None
@@ -39,6 +40,7 @@ class Filters:
     tags: Sequence[str] = ()
     since: datetime | None = None
     until: datetime | None = None
+    as_of: datetime | None = None
     exact: Sequence[str] = ()  # words that stand in the text as they are typed
     threshold: float | None = None  # the least score
 
@@ -54,6 +56,8 @@ class Hit:
     scopes: tuple[str, ...]
     snippet_text: str
     at: datetime | None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
 
 
 class Looking:
@@ -89,7 +93,6 @@ class Looking:
     def hit(self, score: float, address: Any) -> Hit:
         """Return a hit as it is handed out."""
         document = self._document(address)
-        at = document.get_first("at")
         return Hit(
             name=document.get_first("name")[1:],
             catalog=document.get_first("catalog"),
@@ -97,7 +100,9 @@ class Looking:
             kind=document.get_first("kind"),
             scopes=tuple(scope[1:] for scope in document.get_all("scope")),
             snippet_text=_snippet(_body(document), self._shown),
-            at=None if at is None else _EPOCH + timedelta(microseconds=at),
+            at=_moment(document.get_first("at")),
+            valid_from=_moment(document.get_first("valid_from")),
+            valid_to=_moment(document.get_first("valid_to")),
         )
 
     # -- the query
@@ -121,6 +126,7 @@ class Looking:
         self._shown = [*telling, *("".join(run[at : at + 2]) for run in runs for at in (0, 2, 4))]
         clauses = [(occur.Must, query.boolean_query(any_of))]
         clauses += [(occur.Must, query.const_score_query(one, 0.0)) for one in self._conditions()]
+        clauses += [(occur.MustNot, one) for one in self._untrue()]
         return query.boolean_query(clauses)
 
     def _term(self, field: str, value: str) -> Any:
@@ -186,6 +192,18 @@ class Looking:
         for words in self._exact:
             for word in dict.fromkeys(words.words()):
                 yield self._term("word", word)
+
+    def _untrue(self) -> Iterator[Any]:
+        """Return what was not true yet, or no more; an unknown end is no value of the index."""
+        import tantivy
+
+        if self._filters.as_of is None:
+            return
+        at = micros(self._filters.as_of)
+        number = tantivy.FieldType.Integer
+        between = tantivy.Query.range_query
+        yield between(self._schema, "valid_from", number, at, None, include_lower=False)
+        yield between(self._schema, "valid_to", number, None, at)
 
     def _one_of(self, field: str, values: list[str]) -> Any:
         import tantivy
@@ -283,6 +301,10 @@ def _snippet(text: str, wanted: Sequence[str]) -> str:
     start = max(0, min(places, default=0) - SNIPPET_CHARS // 4)
     end = start + SNIPPET_CHARS
     return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
+
+
+def _moment(number: int | None) -> datetime | None:
+    return None if number is None else _EPOCH + timedelta(microseconds=number)
 
 
 def _body(document: Any) -> str:

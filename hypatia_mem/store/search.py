@@ -26,9 +26,9 @@ from hypatia_mem.errors import IndexUnavailable
 from hypatia_mem.store.lookup import Filters, Hit, Looking, micros, place, scope_key, word_key
 from hypatia_mem.store.terms import terms
 
-__all__ = ["Document", "Filters", "Hit", "IndexBusy", "SearchIndex"]
+__all__ = ["Document", "Filters", "Hit", "IndexBusy", "SearchIndex", "search_among"]
 
-FORMAT = "4"  # of terms and fields: another number means the index is built anew
+FORMAT = "5"  # of terms and fields: another number means the index is built anew
 HEAP_BYTES = 15_000_000
 _LOCK_WAIT_SECONDS = 5.0
 
@@ -47,6 +47,8 @@ class Document:
     role: str = ""  # of a message: user | assistant
     tags: tuple[str, ...] = ()
     at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
 
 
 _OPEN: dict[str, tuple[tuple[int, int, int], tuple[Any, Any, Any]]] = {}
@@ -196,12 +198,7 @@ class SearchIndex:
                 index = tantivy.Index.open(str(self._folder))
         finally:
             os.umask(umask)
-        words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
-        index.register_tokenizer("words", words.build())
-        stems = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
-        analyzer = stems.filter(tantivy.Filter.stemmer("english")).build()
-        index.register_tokenizer("stems", analyzer)
-        return index, schema, analyzer
+        return index, schema, _with_tokenizers(tantivy, index)
 
     @contextlib.contextmanager
     def _writer(self, index: Any) -> Any:
@@ -257,6 +254,40 @@ def _unreadable(error: BaseException) -> IndexUnavailable:
     )
 
 
+def search_among(
+    documents: Iterable[Document], text: str, filters: Filters, *, limit: int, offset: int = 0
+) -> list[Hit]:
+    """Return the best matches among these documents alone, as ``SearchIndex.search`` ranks them.
+
+    For states that the index does not hold: an index of them is made in memory and thrown away.
+    """
+    import tantivy
+
+    schema = _schema(tantivy)
+    index = tantivy.Index(schema)
+    analyzer = _with_tokenizers(tantivy, index)
+    writer = index.writer(heap_size=HEAP_BYTES, num_threads=1)
+    for document in documents:
+        writer.add_document(_tantivy_document(document))
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    looking = Looking(index.searcher(), schema, analyzer, text, filters)
+    found = looking.first(offset + limit)[offset:]
+    looking.read(address for _, address in found)
+    return [looking.hit(score, address) for score, address in found]
+
+
+def _with_tokenizers(tantivy: Any, index: Any) -> Any:
+    """Teach an index our way of cutting texts; return the analyzer that stems words."""
+    words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+    index.register_tokenizer("words", words.build())
+    stems = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+    analyzer = stems.filter(tantivy.Filter.stemmer("english")).build()
+    index.register_tokenizer("stems", analyzer)
+    return analyzer
+
+
 def _schema(tantivy: Any) -> Any:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", tokenizer_name="raw", index_option="basic")
@@ -267,7 +298,8 @@ def _schema(tantivy: Any) -> Any:
     builder.add_text_field("text", tokenizer_name="stems", index_option="freq")
     builder.add_text_field("word", tokenizer_name="words", index_option="position")
     builder.add_bytes_field("body", stored=True)
-    builder.add_integer_field("at", stored=True, fast=True)
+    for name in ("at", "valid_from", "valid_to"):
+        builder.add_integer_field(name, stored=True, fast=True)
     builder.add_integer_field("turn", fast=True)
     builder.add_integer_field("key", fast=True)
     return builder.build()
@@ -292,8 +324,10 @@ def _tantivy_document(document: Document) -> Any:
     made.add_bytes("body", document.text.encode("utf-8", "replace"))
     made.add_integer("key", _number(f"{document.catalog}\n{document.name}"))
     made.add_integer("turn", document.turn or 0)
-    if document.at is not None:
-        made.add_integer("at", micros(document.at))
+    for name in ("at", "valid_from", "valid_to"):
+        moment = getattr(document, name)
+        if moment is not None:
+            made.add_integer(name, micros(moment))
     return made
 
 
