@@ -187,7 +187,8 @@ def run(
             else "Nothing is due."
         )
     else:
-        say(f"[hypatia-memory] {report.line}" if report.line else "Nothing was made.")
+        nothing = "Nothing was made." if report.failed or report.paused else "Nothing is due."
+        say(f"[hypatia-memory] {report.line}" if report.line else nothing)
     for one in report.made:
         say(f"  {one.name}  level {one.level}, {one.items} items, {_named(one.scopes)}")
     for message in report.failed:

@@ -611,7 +611,7 @@ def test_killed_between_two_parts_the_second_is_still_made(home):
     class Died(Exception):
         pass
 
-    real = cascade._store
+    real = cascade._Pass._store
     calls = []
 
     def once(*args):
@@ -620,12 +620,12 @@ def test_killed_between_two_parts_the_second_is_still_made(home):
         calls.append(1)
         return real(*args)
 
-    cascade._store = once
+    cascade._Pass._store = once
     try:
         with pytest.raises(Died):
             run(home, config)
     finally:
-        cascade._store = real
+        cascade._Pass._store = real
     assert len(links(home)) == 1
     assert len(run(home, config).made) == 1
     assert len(links(home)) == 2
