@@ -61,6 +61,12 @@ COMMANDS: dict[str, Row] = {
         _ROOM + "graph", "session_current", "Messages that no summary covers yet, oldest first."
     ),
     "remember": Row(_ROOM + "memory", "remember", "Keep a rule, a taboo or a memory."),
+    "delete": Row(_ROOM + "deleting", "delete", "Delete anything by name; say first what goes."),
+    "delete-from": Row(_ROOM + "deleting", "delete_from", "Delete a thing and all after it."),
+    "move": Row(_ROOM + "deleting", "move", "Put things into another project's scope."),
+    "provenance": Row(
+        _ROOM + "deleting", "provenance", "What a thing stands on, and if it is there."
+    ),
     "forget": Row(_ROOM + "memory", "forget", "Withdraw a memory so that it stays forgotten."),
     "erase": Row(_ROOM + "erasing", "erase", "Take a thing out down to its bytes, and show it."),
     "backup": Row(_ROOM + "backup", "backup", "Make, list, check, thin out and restore backups."),

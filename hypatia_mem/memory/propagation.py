@@ -12,14 +12,260 @@ it does not come back when the transcript is read or the spool is replayed.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hypatia_mem.model import Author, Channel
+from hypatia_mem.errors import Refused, UsageError
+from hypatia_mem.memory import curate, targets
+from hypatia_mem.memory.targets import Target
+from hypatia_mem.model import PERSON_CHANNELS, Author, Channel
 
-__all__ = ["sweep"]
+if TYPE_CHECKING:
+    from hypatia_mem.config import Settings
+    from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.gateway import Transaction
+    from hypatia_mem.store.moving import Moved
+    from hypatia_mem.store.sources import Derived, Withdrawn
+
+__all__ = [
+    "REASONS",
+    "Blast",
+    "Provenance",
+    "Reached",
+    "changing",
+    "delete",
+    "delete_onward",
+    "move",
+    "provenance",
+    "rederive",
+    "sweep",
+]
 
 _LOG = logging.getLogger("hypatia_mem")
+# Why something is deleted. A word of ours and no words of a person: the ledger keeps it for good.
+REASONS = ("delete", "wrong", "outdated", "private", "duplicate", "unneeded")
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Something that a change reaches. ``why``: what it stands on, or why it stays."""
+
+    name: str
+    kind: str
+    scopes: tuple[str, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Blast:
+    """All that a change reaches, by name; ``op_id`` is ``""`` when it was only tried out.
+
+    ``targets`` were named, ``derived`` stood on them and went too (or, on a move, along:
+    ``along``); ``kept`` stood on them and stays. ``statements`` are keys. ``owed`` counts messages
+    that a new summary is due for; ``remade`` are the summaries that were made of them since.
+    ``followers`` are messages that now follow another one.
+    """
+
+    verb: str
+    targets: tuple[Reached, ...]
+    derived: tuple[Reached, ...] = ()
+    along: tuple[Reached, ...] = ()
+    kept: tuple[Reached, ...] = ()
+    statements: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    owed: int = 0
+    remade: tuple[str, ...] = ()
+    op_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a thing stands on: directly, at the bottom of it all, and which of that is not live."""
+
+    name: str
+    kind: str
+    direct: tuple[str, ...]
+    leaves: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+class _DryRun(Exception):
+    """Ends a transaction whose outcome is known now: all of it is rolled back."""
+
+
+@contextmanager
+def changing(
+    home: Path, author: Author, now: datetime, *, dry_run: bool
+) -> Iterator[tuple[Store, Transaction]]:
+    """Change the store, or only try to: then everything is rolled back at the end."""
+    from hypatia_mem.store.connection import open_store
+
+    if not dry_run:
+        with curate.changing(home, author, now) as opened:
+            yield opened
+        return
+    try:
+        with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
+            yield store, txn
+            raise _DryRun
+    except _DryRun:
+        return
+
+
+def delete(
+    home: Path,
+    names: Sequence[str],
+    *,
+    scopes: Sequence[str] | None,
+    reason: str = "delete",
+    dry_run: bool = False,
+    author: Author,
+    now: datetime,
+) -> Blast:
+    """Delete what ``names`` stand for, and all that is derived from it, as one operation.
+
+    Raises NotFound, UsageError, and Refused for what belongs to none of ``scopes``: then nothing
+    has changed.
+    """
+    with changing(home, author, now, dry_run=dry_run) as (store, txn):
+        wanted = [targets.resolve(store, name) for name in dict.fromkeys(names)]
+        return delete_in(home, store, txn, wanted, scopes=scopes, reason=reason, dry_run=dry_run)
+
+
+def delete_onward(
+    home: Path,
+    name: str,
+    *,
+    branch: bool = False,
+    scopes: Sequence[str] | None,
+    reason: str = "delete",
+    dry_run: bool = False,
+    author: Author,
+    now: datetime,
+) -> Blast:
+    """Delete a thing and everything of its kind after it (``targets.onward``). Raises as delete."""
+    with changing(home, author, now, dry_run=dry_run) as (store, txn):
+        wanted = targets.onward(store, name, branch=branch)
+        return delete_in(home, store, txn, wanted, scopes=scopes, reason=reason, dry_run=dry_run)
+
+
+def delete_in(
+    home: Path,
+    store: Store,
+    txn: Transaction,
+    wanted: Sequence[Target],
+    *,
+    scopes: Sequence[str] | None,
+    reason: str = "delete",
+    dry_run: bool = False,
+) -> Blast:
+    """Delete inside a transaction that is already open; raises as ``delete`` does."""
+    from hypatia_mem.store import aiming, sources, withdrawing
+
+    if reason not in REASONS:
+        raise UsageError(f"{reason[:40]!a} is no reason; use one of {', '.join(REASONS[1:])}")
+    targets.within(wanted, scopes, txn.author)
+    names = list(dict.fromkeys(name for one in wanted for name in one.entries))
+    triples = [one.statement for one in wanted if one.statement]
+    sessions = [one.session for one in wanted if one.session]
+    gone = sources.withdraw(txn, names, reason=reason)
+    left = [one for one in triples if one not in gone.statements]
+    for parts in aiming.triples(store, left):
+        txn.delete_statement(*parts)
+    for session_id in sessions:
+        withdrawing.delete_session(txn, session_id)
+    if not dry_run:
+        _leave_index(home, [*gone.names, *gone.statements, *triples])
+    blast = _blast(gone, wanted, (*triples, *gone.statements), sessions)
+    return replace(blast, op_id="" if dry_run else txn.op_id)
+
+
+def move(
+    home: Path,
+    names: Sequence[str],
+    scope: str,
+    *,
+    scopes: Sequence[str] | None,
+    dry_run: bool = False,
+    author: Author,
+    now: datetime,
+) -> Blast:
+    """Put what ``names`` stand for into one scope alone, as one operation.
+
+    What is derived from it goes along if all of its sources do, and is taken out if not. A session
+    takes its messages with it. Only a person may do that. Raises NotFound, UsageError, Refused.
+    """
+    from hypatia_mem.store import moving
+
+    _only_a_person(home, author, now)
+    with changing(home, author, now, dry_run=dry_run) as (store, txn):
+        wanted = [targets.resolve(store, name) for name in dict.fromkeys(names)]
+        targets.within(wanted, scopes, author)
+        if any(one.statement for one in wanted):
+            raise UsageError(
+                "a statement moves with what it is about",
+                hint="Name the entry at one of its ends.",
+            )
+        entries = list(dict.fromkeys(name for one in wanted for name in one.entries))
+        sessions = [one.session for one in wanted if one.session]
+        moved = moving.move(txn, entries, scope, sessions=sessions)
+        if moved.refused is not None:
+            raise Refused(
+                f"{moved.refused.name!r} was forgotten in that project, so it cannot go there",
+                hint="Nothing was moved. To have it there, say it there: hypatia-mem remember",
+            )
+        if not dry_run:
+            named = [one.name for one in moved.entries] + [one.name for one in moved.along]
+            _leave_index(home, [*named, *moved.gone.names, *moved.statements])
+        return replace(_blast_of_move(moved, sessions), op_id="" if dry_run else txn.op_id)
+
+
+def rederive(home: Path, settings: Settings, *, now: datetime) -> tuple[str, ...]:
+    """Condense anew what summaries left behind that lost a source; return the new ones' names.
+
+    Nothing else that is due is made, and no model is asked. The worker does it all on its next
+    pass.
+    """
+    from hypatia_mem.memory.cascade import running
+
+    if settings.summary_by != "extractive":
+        return ()
+    report = running.run(home, settings, now=now, only_owed=True)
+    if report.made:
+        curate.refresh(home)
+    return tuple(one.name for one in report.made)
+
+
+def provenance(
+    home: Path, name: str, *, scopes: Sequence[str] | None, author: Author
+) -> Provenance:
+    """Return what a thing stands on. Raises NotFound, Refused."""
+    from hypatia_mem.store import sources
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        wanted = targets.resolve(store, name)
+        targets.within([wanted], scopes, author)
+        direct = sorted(sources.sources(store, wanted.text))
+        seen: dict[str, list[str]] = {wanted.text: direct}
+        front = direct
+        while front:
+            for one in front:
+                seen[one] = sorted(sources.sources(store, one))
+            front = [one for names in list(seen.values()) for one in names if one not in seen]
+        leaves = [one for one, below in seen.items() if not below and one != wanted.text]
+        live = {entry.name for entry in store.live_entries(seen)}
+    return Provenance(
+        wanted.text,
+        wanted.kind,
+        tuple(direct),
+        tuple(sorted(leaves)),
+        tuple(sorted(one for one in seen if one not in live and one != wanted.text)),
+    )
 
 
 def sweep(home: Path, *, now: datetime) -> tuple[str, ...]:
@@ -27,7 +273,6 @@ def sweep(home: Path, *, now: datetime) -> tuple[str, ...]:
 
     Nothing is opened for writing when there is none. Raises what the store raises.
     """
-    from hypatia_mem.memory import curate
     from hypatia_mem.store import sources
     from hypatia_mem.store.connection import open_store
 
@@ -44,3 +289,67 @@ def sweep(home: Path, *, now: datetime) -> tuple[str, ...]:
     if names:
         _LOG.warning("%d derived entries that lacked a source were taken out", len(names))
     return names
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def _only_a_person(home: Path, author: Author, now: datetime) -> None:
+    """Refuse an agent that would carry something into another project, and note that it tried."""
+    from hypatia_mem.store import moving
+    from hypatia_mem.store.connection import open_store
+
+    if author.channel in PERSON_CHANNELS:
+        return
+    with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
+        moving.note_refusal(txn)
+    raise Refused(
+        "only a person may move something to another project",
+        hint="Run this command in a terminal.",
+    )
+
+
+def _leave_index(home: Path, names: Sequence[str]) -> None:
+    """Take names and statements out of the search index; the store's commit comes after."""
+    from hypatia_mem.errors import IndexUnavailable
+    from hypatia_mem.store.search import SearchIndex
+
+    try:
+        SearchIndex(home).remove(list(dict.fromkeys(names)))
+    except IndexUnavailable as error:
+        _LOG.info("index not touched before a withdrawal: %s", error.message)
+
+
+def _blast(
+    gone: Withdrawn, wanted: Sequence[Target], triples: Sequence[str], sessions: Sequence[str]
+) -> Blast:
+    named = [Reached(one.name, one.kind, one.scopes) for one in gone.entries]
+    named += [Reached(one.text, one.kind, one.scopes) for one in wanted if one.statement]
+    named += [Reached(one.text, one.kind, one.scopes) for one in wanted if one.session]
+    return Blast(
+        "delete",
+        tuple(named),
+        derived=tuple(_reached(one) for one in gone.derived),
+        kept=tuple(_reached(one) for one in gone.kept),
+        statements=tuple(dict.fromkeys(triples)),
+        sessions=tuple(sessions),
+        owed=len({name for names in gone.owed for name in names}),
+    )
+
+
+def _blast_of_move(moved: Moved, sessions: Sequence[str]) -> Blast:
+    return Blast(
+        "move",
+        tuple(Reached(one.name, one.kind, one.scopes) for one in moved.entries),
+        derived=tuple(_reached(one) for one in moved.gone.derived),
+        along=tuple(_reached(one) for one in moved.along),
+        statements=moved.statements,
+        sessions=tuple(sessions),
+        owed=len({name for names in moved.gone.owed for name in names}),
+    )
+
+
+def _reached(one: Derived) -> Reached:
+    shown = ", ".join(one.on[:3]) + (f" and {len(one.on) - 3} more" if len(one.on) > 3 else "")
+    why = f"a person's own words, said in {shown}" if one.own else f"stands on {shown}"
+    return Reached(one.name, one.kind, one.scopes, why)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.entries import EntryWrites
 
-__all__ = ["Moved", "move"]
+__all__ = ["Moved", "move", "note_refusal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,17 @@ def move(
     along, lost = _split(txn.store, [one.name for one in entries])
     gone = sources.take_out(txn, lost, without=[one.name for one in entries])
     everything = [one.name for one in entries] + [one.name for one in along]
-    triples = _touching(txn.store, everything)
+    triples = txn.store.triples_of(everything)
     _put_scope(txn, "entry", everything, scope)
     _put_scope(txn, "statement", triples, scope)
     for session_id in sessions:
         _put_session(txn, session_id, scope)
     return Moved(tuple(entries), tuple(along), gone, tuple(triples))
+
+
+def note_refusal(txn: EntryWrites) -> None:
+    """Note in the ledger that somebody asked for a move who may not."""
+    txn._note("refuse", "", "entry", reason="authority", index=False)
 
 
 def _split(store: Store, names: Sequence[str]) -> tuple[list[Derived], list[Derived]]:
@@ -71,10 +76,6 @@ def _split(store: Store, names: Sequence[str]) -> tuple[list[Derived], list[Deri
         else:
             lost.append(one)
     return along, lost
-
-
-def _touching(store: Store, names: Sequence[str]) -> list[str]:
-    return store.triples_of(list(names))
 
 
 def _put_scope(txn: EntryWrites, table: str, keys: Sequence[str], scope: str) -> None:

@@ -194,11 +194,12 @@ class Planner:
         *,
         retry: bool = False,
         without: Set[str] = frozenset(),
+        only_owed: bool = False,
     ) -> list[Batch]:
         """Return the due batches of the lowest level that has any.
 
         ``retry``: those too that failed and wait, but none that a person dropped or that is under
-        way; ``without`` are tickets to leave out.
+        way; ``without`` are tickets to leave out; ``only_owed``: only what is condensed anew.
         """
         for level in range(1, self.settings.cascade_max_level + 1):
             found: list[Batch] = []
@@ -211,6 +212,7 @@ class Planner:
                 for one in found
                 if (self.may_run(one) or (retry and self._may_ever(one)))
                 and one.ticket not in without
+                and (not only_owed or one.reason == "owed")
             ]
             if ready:
                 return ready

@@ -140,11 +140,13 @@ def run(  # noqa: PLR0913 - what is condensed, by whom, and who is told
     retry: bool = False,
     beat: Callable[[], None] = lambda: None,
     waiting: Waiting | None = None,
+    only_owed: bool = False,
 ) -> Report:
     """Condense all that is due, level by level, until nothing is; the store is free in between.
 
-    ``scopes`` None means every project. ``retry`` tries again what has failed too. ``beat`` is
-    called between steps. With ``summary_by`` off nothing is made, and with agent only what the
+    ``scopes`` None means every project. ``retry`` tries again what has failed too. ``only_owed``
+    makes nothing but what summaries left behind that lost a source. ``beat`` is called between
+    steps. With ``summary_by`` off nothing is made, and with agent only what the
     agent has left undone for too long. Raises what the store raises.
     """
     if settings.summary_by == "off" and summariser is None:
@@ -152,6 +154,7 @@ def run(  # noqa: PLR0913 - what is condensed, by whom, and who is told
     author = author or Author(Channel.WORKER)
     dropped = heal(home, now=now)
     one = _Pass(home, settings, now, author, scopes, summariser, retry, waiting or Waiting())
+    one.only_owed = only_owed
     one.go(beat)
     return Report(tuple(one.made), tuple(one.failed), dropped, one.paused)
 
@@ -178,6 +181,7 @@ class _Pass:
         self.retry = retry
         self.waiting = waiting
         self.asks = given is None and settings.summary_by in choosing.MODELS
+        self.only_owed = False
         self.made: list[Done] = []
         self.failed: list[str] = []
         self.paused = ""
@@ -221,7 +225,9 @@ class _Pass:
 
     def _following(self, store: Store) -> _Round:
         planner = Planner(store, self.home, self.settings, self.now)
-        due = planner.due(self.scopes, retry=self.retry, without=self._tried)
+        due = planner.due(
+            self.scopes, retry=self.retry, without=self._tried, only_owed=self.only_owed
+        )
         due = _of_this_round(due, planner, self.settings, self.given)
         self._tried.update(batch.ticket for batch in due)
         names = [item.name for batch in due for item in batch.items]
