@@ -70,6 +70,10 @@ COMMANDS: dict[str, Row] = {
     "forget": Row(_ROOM + "memory", "forget", "Withdraw a memory so that it stays forgotten."),
     "erase": Row(_ROOM + "erasing", "erase", "Take a thing out down to its bytes, and show it."),
     "backup": Row(_ROOM + "backup", "backup", "Make, list, check, thin out and restore backups."),
+    "tombstone": Row(
+        _ROOM + "tombstones", "tombstone", "What keeps forgotten things away: list, check, lift."
+    ),
+    "key": Row(_ROOM + "tombstones", "key", "The keys of what was forgotten: list, rotate."),
     "rules": Row(_ROOM + "rules", "rules", "What holds here; check: the memory's own ten rules."),
     "brief": Row(_ROOM + "brief", "brief", "What a session is told when it begins."),
     "knowledge-create": Row(_ROOM + "graph", "knowledge_create", "Create a knowledge entry."),

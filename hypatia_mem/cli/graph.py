@@ -15,7 +15,7 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
-from hypatia_mem.cli.output import emit, print_json, print_rows, say
+from hypatia_mem.cli.output import emit, held_back, print_json, print_rows, say
 from hypatia_mem.cli.searching import find_keys
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
@@ -523,4 +523,7 @@ def _report(outcome: Outcome, text: str, as_json: bool) -> None:
             hint="A person can bring it back by running this command in a terminal.",
         )
     machine = {"verb": outcome.verb, "name": outcome.name, **dict(outcome.details)}
+    if outcome.details.get("quarantined"):
+        machine["reason"] = outcome.reason
+        text = held_back(outcome)
     emit(machine, text, as_json)

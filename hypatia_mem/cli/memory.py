@@ -8,7 +8,7 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AsJson
-from hypatia_mem.cli.output import emit, print_json, say
+from hypatia_mem.cli.output import emit, held_back, print_json, say
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.model import GLOBAL_SCOPE
 
@@ -61,6 +61,9 @@ def remember(
     where = f"scoped to {scope}" if scope else "global"
     line = f'[hypatia-memory] {verb}: "{outcome.name}" ({chosen}, {where}).'
     machine = {"verb": outcome.verb, "name": outcome.name, "kind": chosen, "scopes": [scope]}
+    if outcome.details.get("quarantined"):
+        machine |= {"quarantined": True, "reason": outcome.reason}
+        line = held_back(outcome)
     emit(machine, line, as_json)
 
 

@@ -10,7 +10,10 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from hypatia_mem.model import Outcome
 
 __all__ = [
     "Json",
@@ -19,6 +22,7 @@ __all__ = [
     "details",
     "emit",
     "harden_streams",
+    "held_back",
     "print_error",
     "print_json",
     "print_rows",
@@ -129,6 +133,14 @@ def _is_control(char: str) -> bool:
 
 def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
+
+
+def held_back(outcome: Outcome) -> str:
+    """Return what to tell of something that was stored, and is shown to nobody yet."""
+    return (
+        f'[hypatia-memory] Held back: "{outcome.name}" {outcome.reason}.\n'
+        "A person decides about it: hypatia-mem review"
+    )
 
 
 def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -10,7 +10,7 @@ from hypatia_mem.install.plan import Plan
 
 __all__ = ["describe", "plan_purge", "purge"]
 
-_FOLDERS = ("spool", "turns", "index", "briefs", "snapshots", "quarantine", "archive")
+_FOLDERS = ("spool", "turns", "index", "briefs", "snapshots", "quarantine", "archive", "keys")
 _FILES = (
     "worker.lock",
     "worker.start",

@@ -170,6 +170,7 @@ def remember_in(
         replace=True,
     )
     if outcome.verb in ("created", "updated"):
+        name = outcome.name  # another one, when it has to wait beside what is there
         txn.put_statement(Statement(name, "is_a", kind, scopes=scopes))
         if author.session_id and author.turn:
             source = f"msg-{author.session_id}-{author.turn}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
-from hypatia_mem.store import authority, history, rows, sources
+from hypatia_mem.store import authority, history, quarantine, rows, sources
 from hypatia_mem.store.tombstones import Tombstones
 from hypatia_mem.store.versions import Versions
 
@@ -36,7 +36,8 @@ class EntryWrites(Tombstones, Versions):
         """Store an entry; ``replace`` makes an existing one of the name a new version.
 
         Raises UsageError for an empty name, Conflict when the name is taken. A value that was
-        forgotten is refused, unless it comes from a person: then its tombstone is lifted.
+        forgotten is refused, unless it comes from a person: then its tombstone is lifted. What is
+        only like it is stored as a candidate (``quarantine``).
         """
         if not entry.name.strip():
             raise UsageError("an entry needs a name")
@@ -47,6 +48,9 @@ class EntryWrites(Tombstones, Versions):
         if refusal is not None:
             return refusal
         existing = self.store.entry(rows.clean(entry.name))
+        doubt = quarantine.doubt(self, entry, existing) if existing is None or replace else ""
+        if doubt:
+            return quarantine.put(self, entry, doubt)
         if existing is not None:
             return self._put_again(existing, entry, replace=replace)
         denied = authority.denied(self.author.channel, None, entry.trust)
@@ -87,6 +91,9 @@ class EntryWrites(Tombstones, Versions):
         refusal = self._ask_tombstones(changed)
         if refusal is not None:
             return refusal
+        doubt = quarantine.doubt(self, changed, existing)
+        if doubt:
+            return quarantine.put(self, changed, doubt)
         self._write_again(existing, self._as_believed(existing, changed))
         return Outcome("updated", name)
 
@@ -189,10 +196,21 @@ class EntryWrites(Tombstones, Versions):
         refusal = self._refusal(digests, row["scopes"], row["triple"], "statement")
         if refusal is not None:
             return refusal
+        doubt = quarantine.doubt_statement(self, row)
+        if doubt:
+            row["trust"] = str(Trust.CANDIDATE)
         row["seq"] = self._note(
-            "create", row["triple"], "statement", after=rows.digest(row["content"])
+            "create",
+            row["triple"],
+            "statement",
+            after=rows.digest(row["content"]),
+            reason=quarantine.NOTED if doubt else "",
         )
         self._bulk("statement", [row])
+        if doubt:
+            quarantine.say_why(self, row["triple"], "statement", doubt)
+            details = {"quarantined": True}
+            return Outcome("created", row["triple"], reason=doubt, details=details)
         return Outcome("created", row["triple"])
 
     def set_validity(
@@ -222,15 +240,22 @@ class EntryWrites(Tombstones, Versions):
 
     def delete_statement(self, subject: str, predicate: str, object_: str) -> Outcome:
         """Delete a triple. Raises NotFound."""
-        subject, predicate, object_ = map(rows.clean, (subject, predicate, object_))
-        key = rows.triple_key(subject, predicate, object_)
-        found = self.store.execute("SELECT 1 FROM statement WHERE triple = ?", [key]).fetchone()
-        if not found:
+        row = self._stored(subject, predicate, object_)
+        if row is None:
             raise NotFound(f"statement '({subject}, {predicate}, {object_})'")
+        key = row["triple"]
         self._retire("statement", {key: self._note("delete", key, "statement")})
         self._forget_touched([key])
         self.store.execute("DELETE FROM statement WHERE triple = ?", [key])
         return Outcome("deleted", key)
+
+    def _stored(self, subject: str, predicate: str, object_: str) -> dict[str, Any] | None:
+        """Return the row of a triple, whichever way its predicate is written."""
+        keys = rows.triple_keys(subject, predicate, object_)
+        found = self.store.run(
+            "SELECT * FROM statement WHERE triple IN (SELECT unnest(?::VARCHAR[]))", [keys]
+        )
+        return min(found, key=lambda row: keys.index(row["triple"]), default=None)
 
     def _denied(self, before: Entry, after: Entry) -> str:
         """Return why this author may not change an entry so, ``""`` if it may.
@@ -275,14 +300,6 @@ class EntryWrites(Tombstones, Versions):
         """Note in the ledger that something was asked for by one who may not."""
         self._note("refuse", name, kind, reason="authority", index=False)
         return Outcome("refused", name, reason=reason)
-
-    def _stored(self, subject: str, predicate: str, object_: str) -> dict[str, Any] | None:
-        """Return the row of a triple, whichever way its predicate is written."""
-        keys = rows.triple_keys(subject, predicate, object_)
-        found = self.store.run(
-            "SELECT * FROM statement WHERE triple IN (SELECT unnest(?::VARCHAR[]))", [keys]
-        )
-        return min(found, key=lambda row: keys.index(row["triple"]), default=None)
 
     def _put_again(self, existing: Entry, entry: Entry, *, replace: bool) -> Outcome:
         from dataclasses import replace as with_fields

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hypatia_mem.store.connection import Store
 
-__all__ = ["Grave", "Graves", "Near", "covers", "load", "sentences", "values_of"]
+__all__ = ["Grave", "Graves", "Near", "burials", "covers", "load", "sentences", "values_of"]
 
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 _SPEAKER = re.compile(r"\A\s*(?:[-*+•>]\s*|\d{1,3}[.)]\s+)*(?:(?:user|assistant|[A-Z]\w{0,20}): )?")
@@ -163,6 +163,19 @@ def load(store: Store, *, sketched: bool = False) -> Graves:
         [sketched],
     )
     return Graves(store.home, found, {str(row[0]) for row in used})
+
+
+def burials(store: Store, op_ids: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return (operation, target, kind) of what these operations forgot or rejected."""
+    found = store.execute(
+        """
+        SELECT op_id, target, split_part(verb, ' ', 2) FROM mutation
+        WHERE op_id IN (SELECT unnest(?::VARCHAR[]))
+          AND (starts_with(verb, 'forget ') OR starts_with(verb, 'bury ')) ORDER BY seq
+        """,
+        [list(op_ids)],
+    ).fetchall()
+    return [(str(op_id), str(target), str(kind)) for op_id, target, kind in found]
 
 
 def covers(scope: str, scopes: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.model import Author, Entry, Message, Project, Session, Statement
-from hypatia_mem.store import ledger, rows
+from hypatia_mem.store import keys, ledger, rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -268,8 +268,8 @@ class Store:
         messages = list(known)
         lost = [one for one in messages if rows.is_sealed(one.text_digest)]
         if lost:
-            key = ledger.load_key(self.home)
-            plain = {rows.seal(key, digest): digest for digest in digests}
+            ring = keys.keyring(self.home)
+            plain = {rows.seal(key, digest): digest for digest in digests for key in ring}
             for one in lost:
                 one.text_digest = plain.get(one.text_digest, one.text_digest)
         return messages
@@ -299,7 +299,7 @@ class Store:
         """Return ledger rows, newest first; ``target`` is a name as a person writes it."""
         targets = None
         if target is not None:
-            targets = [target, "#" + ledger.load_key(self.home).digest("target", target)[:24]]
+            targets = [target, *(key.target(target) for key in keys.keyring(self.home))]
         return self.run(
             """
             SELECT * FROM mutation WHERE (?::VARCHAR[] IS NULL OR list_contains(?, target))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused
 from hypatia_mem.model import Session, Trust, normal_predicate
-from hypatia_mem.store import rows, sources
+from hypatia_mem.store import quarantine, rows, sources
 from hypatia_mem.store.entries import MAX_NAME
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ _NEEDED = {
     "root": {"path", "scope"},
 }
 _NAMES = {"entry": ("name",), "statement": ("subject", "predicate", "object")}
+_KEYS = {"entry": "name", "statement": "triple"}
 _INTEGERS = {"INTEGER": 2**31, "BIGINT": 2**63, "HUGEINT": 2**63}
 
 
@@ -153,12 +154,18 @@ class Incoming:
         self.refused = 0
         found = txn.store.execute("SELECT DISTINCT digest FROM tombstone").fetchall()
         self._buried = {str(row[0]) for row in found}
+        self._known = any(one.op_id != txn.op_id for one in txn._known_graves().rows)
 
     def put(self, table: str, found: Sequence[dict[str, Any]]) -> int:
         """Store checked rows of a table; return how many came in, ``refused`` counts the others."""
         if table in ("entry", "statement"):
             fresh = [row for row in found if not self._is_refused(table, row)]
-            self.txn._bulk(table, [self._whole(table, row) for row in fresh])
+            doubts = [self._doubt(row) for row in fresh] if self._known else [""] * len(fresh)
+            whole = [self._whole(table, row, why) for row, why in zip(fresh, doubts, strict=True)]
+            self.txn._bulk(table, whole)
+            for row, why in zip(whole, doubts, strict=True):
+                if why:
+                    quarantine.say_why(self.txn, row[_KEYS[table]], table, why)
             return len(fresh)
         if table == "message":
             self.txn._bulk(table, self._without_forgotten(found))
@@ -207,16 +214,27 @@ class Incoming:
             self._put_tombstone(row)
 
     def _put_tombstone(self, row: dict[str, Any]) -> None:
-        values = [row[name] for name in ("digest", "key_id", "scope", "reason", "actor")]
+        known = ("digest", "key_id", "scope", "reason", "actor", "target", "part", "sketch")
+        values = {name: row[name] or "" for name in known}
         there = self.txn.store.execute(
             "SELECT 1 FROM tombstone WHERE digest = ? AND scope = ?", [row["digest"], row["scope"]]
         ).fetchone()
         if there is None:
-            self.txn.store.execute(
-                "INSERT INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [*values, row["at"] or self.txn.now, self.txn.op_id],
-            )
+            at, op_id = row["at"] or self.txn.now, self.txn.op_id
+            self.txn._bulk("tombstone", [{**values, "at": at, "op_id": op_id}])
+            self.txn._graves_changed()
             self.txn._note("bury", row["digest"], "entry", reason="import", index=False)
+
+    def _doubt(self, row: dict[str, Any]) -> str:
+        """Return what was forgotten here that a row is like.
+
+        What was forgotten there is in the same export, and there they stood side by side.
+        """
+        if row.get("kind") in ("message", "session") or row["trust"] == Trust.REJECTED:
+            return ""
+        return quarantine.why(
+            self.txn, [row["content"]], row["scopes"], lost=False, without=self.txn.op_id
+        )
 
     def _is_refused(self, table: str, row: dict[str, Any]) -> bool:
         """Ask the tombstones as the gateway does for a row of its own."""
@@ -241,14 +259,22 @@ class Incoming:
         self.refused += refused
         return refused
 
-    def _whole(self, table: str, row: dict[str, Any]) -> dict[str, Any]:
+    def _whole(self, table: str, row: dict[str, Any], doubt: str = "") -> dict[str, Any]:
         """Return a row with what this store adds to it, noted in the ledger."""
         digest = rows.digest(row["content"])
+        if doubt:
+            row = {**row, "trust": str(Trust.CANDIDATE)}
         if table == "statement":
             triple = _triple(row)
             seq = self.txn._note("create", triple, "statement", after=digest)
             predicate = normal_predicate(rows.clean(row["predicate"]))
-            return {**row, "triple": triple, "predicate": predicate, "recorded_at": self.txn.now, "seq": seq}
+            return {
+                **row,
+                "triple": triple,
+                "predicate": predicate,
+                "recorded_at": self.txn.now,
+                "seq": seq,
+            }
         seq = self.txn._note("create", row["name"], row["kind"], after=digest)
         return {
             **row,

@@ -316,7 +316,8 @@ class Undoing(MessageWrites):
             if not gone:
                 raise _otherwise(image)
         if was is not None:
-            self._bulk("tombstone", [dict(was)])
+            self._bulk("tombstone", [{"target": "", "part": "", "sketch": "", **was}])
+        self._graves_changed()
 
     def _put_row(
         self, image: Image, was: Mapping[str, Any] | None, became: Mapping[str, Any] | None

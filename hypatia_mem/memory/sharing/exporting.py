@@ -18,6 +18,7 @@ from hypatia_mem.memory.sharing import archive
 from hypatia_mem.memory.sharing.transfer import (
     FORMAT,
     KEY,
+    KEYS,
     MANIFEST,
     VERSION,
     FileNote,
@@ -79,7 +80,7 @@ def _check_target(home: Path, target: Path) -> None:
 
 
 def _write_all(home: Path, partial: Path, target: Path, shelf: str, forgotten: bool) -> Exported:
-    from hypatia_mem.store import ledger, snapshot, transfer
+    from hypatia_mem.store import keys, snapshot, transfer
     from hypatia_mem.store.connection import attached
 
     copy = partial / ".copy.duckdb"
@@ -106,9 +107,14 @@ def _write_all(home: Path, partial: Path, target: Path, shelf: str, forgotten: b
             files[inner] = copy_file(source, partial / inner)
     key_id = ""
     if forgotten:
-        key = ledger.load_key(home)
+        key, *others = keys.keyring(home)
         key_id = key.id
         files[KEY] = write_bytes(partial / KEY, key.secret)
+        if others:
+            archive.private_folder(partial / KEYS)
+        for one in others:
+            inner = f"{KEYS}/{one.id}"
+            files[inner] = write_bytes(partial / inner, one.secret)
     said = {
         "format": FORMAT,
         "version": VERSION,

@@ -53,8 +53,8 @@ def import_shelf(
 
     Tombstones win, the export's and the shelf's own: what they stand for is refused. An import that
     was cut short goes on when the same one is started again. Raises NotFound when there is no
-    export, Refused when a file is not what the manifest says, Conflict when the shelf is not empty
-    or holds tombstones under another key, StoreTooNew.
+    export, Refused when a file is not what the manifest says, Conflict when the shelf is not empty,
+    StoreTooNew.
     """
     from hypatia_mem.memory import curate
     from hypatia_mem.store import transfer
@@ -70,7 +70,7 @@ def import_shelf(
                 table: manifest.files[f"{table}.jsonl"].rows or 0 for table in manifest.tables
             }
             return Imported(counts, len(manifest.archived), dry_run=True)
-        if _adopt_key(store, manifest):
+        if _take_keys(store, manifest):
             SearchIndex(home).clear()  # its document ids were made with the key before
         author = replace(author, channel=Channel.IMPORT)
         counts, refused = _take_in(store, manifest, place, author, now)
@@ -129,7 +129,7 @@ def _parsed(
 
 def _check_shelf(store: Store, manifest: Manifest) -> tuple[str, int]:
     """Return the table and line to go on from. Raises Conflict when the shelf is not empty."""
-    from hypatia_mem.store import ledger, transfer
+    from hypatia_mem.store import transfer
 
     begun = store.meta(_PLACE)
     if begun:
@@ -145,23 +145,26 @@ def _check_shelf(store: Store, manifest: Manifest) -> tuple[str, int]:
             "an import goes into an empty shelf, and this one holds entries, sessions or messages",
             hint="Make one: hypatia-mem connect FOLDER -n NAME, then: import SOURCE -s NAME",
         )
-    used = bool(_key_of(manifest)) and not transfer.is_new(store)
-    if used and ledger.load_key(store.home).id != manifest.key_id:
-        raise Conflict(
-            "what was forgotten there and what was forgotten here have different keys",
-            hint="Import into a new shelf: hypatia-mem connect FOLDER -n NAME",
-        )
     return "", 0
 
 
-def _adopt_key(store: Store, manifest: Manifest) -> bool:
-    from hypatia_mem.store import ledger, transfer
+def _take_keys(store: Store, manifest: Manifest) -> bool:
+    """Keep the keys that what was forgotten there was noted under; tell whether one is the own now.
 
-    secret = _key_of(manifest)
-    if not secret or not transfer.is_new(store):
+    It is in a store that has written nothing yet; else each memory goes on under its own, and asks
+    the others' as well.
+    """
+    from hypatia_mem.store import keys, transfer
+
+    present = _key_of(manifest)
+    if not present:
         return False
-    ledger.adopt_key(store.home, secret)
-    return True
+    new = transfer.is_new(store)
+    if new:
+        keys.adopt_key(store.home, present)
+    earlier = [_secret(manifest, name) for name in manifest.earlier_keys]
+    keys.add_keys(store.home, (*earlier, present))
+    return new
 
 
 def _take_in(
@@ -227,11 +230,14 @@ def _take_file(home: Path, source: Path, name: str) -> None:
 
 def _key_of(manifest: Manifest) -> bytes:
     """Return the secret that came with an export, empty when none did. Raises Refused."""
-    from hypatia_mem.store import ledger
+    return _secret(manifest, KEY) if KEY in manifest.files else b""
 
-    if KEY not in manifest.files:
-        return b""
-    secret = (manifest.folder / KEY).read_bytes()[: ledger.KEY_BYTES + 1]
-    if len(secret) != ledger.KEY_BYTES or ledger.key_of(secret).id != manifest.key_id:
-        raise Refused("the key in the export is not the one its manifest names")
+
+def _secret(manifest: Manifest, name: str) -> bytes:
+    from hypatia_mem.store import keys
+
+    secret = (manifest.folder / name).read_bytes()[: keys.KEY_BYTES + 1]
+    said = manifest.key_id if name == KEY else name.rpartition("/")[2]
+    if len(secret) != keys.KEY_BYTES or keys.key_of(secret).id != said:
+        raise Refused("a key in the export is not the one that its manifest names")
     return secret

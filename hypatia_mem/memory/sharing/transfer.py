@@ -4,7 +4,7 @@
 
     manifest.json        what is here: rows, bytes and SHA-256 of every file
     entry.jsonl ...      a table each, one JSON object a line; times are naive UTC
-    key                  what the digests in tombstone.jsonl were made with
+    key, keys/...        what the digests in tombstone.jsonl were made with
     archive/...          the kept files that entries name
 
 An export holds the present state: earlier versions, the ledger and what is only derived stay
@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ __all__ = [
     "CHUNK",
     "FORMAT",
     "KEY",
+    "KEYS",
     "MANIFEST",
     "VERSION",
     "FileNote",
@@ -49,6 +51,8 @@ FORMAT = "hypatia-mem export"
 VERSION = 1
 MANIFEST = "manifest.json"
 KEY = "key"
+KEYS = "keys"
+_KEY_NAME = re.compile(f"{KEYS}/[0-9a-f]{{12}}\\Z")
 CHUNK = 1 << 20
 _MAX_MANIFEST = 64 * 1024 * 1024
 
@@ -77,6 +81,11 @@ class Manifest:
         """Return the names of the kept files."""
         head = archive.FOLDER + "/"
         return [name[len(head) :] for name in self.files if name.startswith(head)]
+
+    @property
+    def earlier_keys(self) -> list[str]:
+        """Return the names of the files that hold the keys before the present one, oldest first."""
+        return [name for name in self.files if name.startswith(KEYS + "/")]
 
 
 def read_manifest(source: Path) -> Manifest:
@@ -129,6 +138,8 @@ def _tables(files: Mapping[str, FileNote]) -> tuple[str, ...]:
     for name, one in files.items():
         inner = name.removeprefix(archive.FOLDER + "/")
         if name in (KEY, *(f"{table}.jsonl" for table in transfer.TABLES)):
+            continue
+        if _KEY_NAME.match(name) and one.rows is None:
             continue
         try:
             fits = inner != name and archive.checked_name(inner) == inner
