@@ -251,6 +251,7 @@ class _Pass:
                     roots=self._roots,
                     tick=self.waiting.tick,
                     stop=self.waiting.stop,
+                    clock=lambda: self.now,
                     author=self.author,
                 )
             one = self._model

@@ -57,7 +57,7 @@ class MessagesApi:
 
     def ask(self, question: Question) -> Reply:
         """Return the answer; raises SummaryFailed when none came."""
-        with _told_apart(self._timeout):
+        with self._asking():
             return reply_of(self._connected().messages.create(**self.parameters(question)))
 
     def count(self, question: Question) -> int | None:
@@ -65,7 +65,7 @@ class MessagesApi:
         parameters = self.parameters(question)
         del parameters["max_tokens"]
         try:
-            with _told_apart(self._timeout):
+            with self._asking():
                 return int(self._connected().messages.count_tokens(**parameters).input_tokens)
         except SummaryFailed:
             return None
@@ -99,12 +99,12 @@ class MessagesApi:
         requests: list[Any] = [
             {"custom_id": key, "params": self.parameters(one)} for key, one in questions.items()
         ]
-        with _told_apart(self._timeout):
+        with self._asking():
             return str(self._connected().messages.batches.create(requests=requests).id)
 
     def fetch(self, parcel: str) -> dict[str, Reply | SummaryFailed] | None:
         """Return the answers by their ids, None while they are not ready. Raises SummaryFailed."""
-        with _told_apart(self._timeout):
+        with self._asking():
             batches = self._connected().messages.batches
             if batches.retrieve(parcel).processing_status != "ended":
                 return None
@@ -112,8 +112,17 @@ class MessagesApi:
 
     def recall(self, parcel: str) -> None:
         """Ask for a parcel not to be worked on any more. Raises SummaryFailed."""
-        with _told_apart(self._timeout):
+        with self._asking():
             self._connected().messages.batches.cancel(parcel)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Hold a connection for one thing that is asked; questions are too rare to keep it."""
+        try:
+            with _told_apart(self._timeout):
+                yield
+        finally:
+            self.cancel()
 
     def _connected(self) -> Anthropic:
         with self._lock:
