@@ -208,6 +208,12 @@ def _spelt(said: Value) -> tuple[Value, Value]:
     return said, normal_predicate(said) if isinstance(said, str) else said
 
 
+def _as_stored(target: Field, value: Json) -> Json:
+    """Return the one value that a field is asked for, a predicate in the spelling of the store."""
+    spelt = target.column == "predicate" and not target.rest and isinstance(value, str)
+    return normal_predicate(value) if spelt else value
+
+
 def _normal_triple(key: str) -> str:
     """Return the key of a triple with its predicate as it is stored; what is none stays."""
     try:
@@ -257,7 +263,7 @@ def content(operand: Operand, catalog: str) -> ContentIs:
         if isinstance(inner, list):
             fix = replaced(operand.where, {**value, key: inner[0]}) if len(inner) == 1 else None
             fail(place, f"$content: {target.name} expects one value, got a list", fix=fix)
-        pairs.append(compare("$eq", target, scalar(inner, place), place))
+        pairs.append(compare("$eq", target, _as_stored(target, scalar(inner, place)), place))
     return ContentIs(tuple(pairs))
 
 
@@ -324,7 +330,7 @@ def _contained(target: Field, pattern: Json, where: Where) -> Contained:
     if target.kind != "list":
         if isinstance(pattern, list):
             fail(where, f"$json-contains: {target.name} holds one value, got a list")
-        return Contained(target, fitting(target, pattern, where))
+        return Contained(target, fitting(target, _as_stored(target, pattern), where))
     if pattern is None:
         return Contained(target, None)
     items = pattern if isinstance(pattern, list) else [pattern]

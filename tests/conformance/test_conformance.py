@@ -8,7 +8,7 @@ stand in for the search index and the vectors, ``scopes`` are those the query ma
 
 Files: ``operators`` (by operator), ``options``, ``documented`` (what the published skill and README
 show; ``upstream`` says how it fails there), ``elements`` (matching by element), ``data`` (JSON in
-``data``), ``names`` (aliases and walks), ``refused`` (nothing widens), ``dropped`` (18 ways to lose
+``data``), ``names`` (aliases and walks), ``predicates`` (their spellings), ``refused`` (nothing widens), ``dropped`` (18 ways to lose
 a filter), ``injection`` (what must never be SQL).
 """
 
@@ -27,7 +27,9 @@ from hypatia_mem.store.connection import open_store
 from tests.conformance import worlds
 
 HERE = Path(__file__).parent
-FILES = ("operators", "options", "documented", "elements", "data", "names", "refused")
+FILES = (
+    "operators", "options", "documented", "elements", "data", "names", "predicates", "refused",
+)  # fmt: skip
 
 
 def load(name):

@@ -39,6 +39,7 @@ NAMES = (
 TAGS = ("rule", "overruled", "summary", "summary 1", "summary 10", "message", "", "$odd", "a")
 SCOPES = ("app", "my-app", "", "App", "p%")
 PREDICATES = ("to", "knows", "summary", "to%")
+ASKED = (*PREDICATES, "Knows", "TO", " summary")  # spellings of what is stored
 DAYS = (
     "2025-01-01",
     "2025-01-02",
@@ -358,7 +359,7 @@ def value(rng, field):
 
 def words_of(field):
     base = field.split("[")[0].split(".")[0]
-    words = {"tags": TAGS, "scopes": SCOPES, "figures": ("archive://a",), "predicate": PREDICATES}
+    words = {"tags": TAGS, "scopes": SCOPES, "figures": ("archive://a",), "predicate": ASKED}
     return words.get(base, (*NAMES, *DATA[:3]))
 
 
@@ -462,12 +463,12 @@ def end(rng):
 
 
 def make_triple(rng, catalog):
-    parts = [end(rng), rng.choice(PREDICATES), end(rng)]
+    parts = [end(rng), rng.choice(ASKED), end(rng)]
     return ["$triple", *(part if rng.random() < 0.5 else "$*" for part in parts)]
 
 
 def k_hop(rng, catalog):
-    made = ["$k-hop", end(rng), rng.choice(("$*", "$*", *PREDICATES)), rng.choice((1, 2, 3, 6, 50))]
+    made = ["$k-hop", end(rng), rng.choice(("$*", "$*", *ASKED)), rng.choice((1, 2, 3, 6, 50))]
     return [*made, rng.choice(("forward", "backward", "both"))] if rng.random() < 0.6 else made
 
 
