@@ -60,7 +60,12 @@ def remember(
     verb = "Already stored" if outcome.verb == "unchanged" else "Stored"
     where = f"scoped to {scope}" if scope else "global"
     line = f'[hypatia-memory] {verb}: "{outcome.name}" ({chosen}, {where}).'
-    machine = {"verb": outcome.verb, "name": outcome.name, "kind": chosen, "scopes": [scope]}
+    machine: dict[str, Any] = {
+        "verb": outcome.verb,
+        "name": outcome.name,
+        "kind": chosen,
+        "scopes": [scope],
+    }
     if outcome.details.get("quarantined"):
         machine |= {"quarantined": True, "reason": outcome.reason}
         line = held_back(outcome)

@@ -443,6 +443,11 @@ def _images(store: Store, op_id: str) -> list[tuple[int, Image]]:
 def _refuse_final(store: Store, events: Sequence[Event]) -> None:
     """Refuse what can never be undone: a forgetting, turns as they were said, too old a change."""
     op_id = events[0].op_id
+    if any(event.verb == "rotate" for event in events):
+        raise Refused(
+            f"operation {op_id} began a new key, and what was noted since stands under it",
+            hint="The key before is kept: nothing is lost by the new one.",
+        )
     if any(event.verb == "forget" for event in events):
         raise Refused(
             f"operation {op_id} forgot something, and forgetting is final: nothing of it is left",
