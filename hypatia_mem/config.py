@@ -60,6 +60,7 @@ class Settings:
     snapshot_every_hours: int = 24
     spool_keep_days: int = 7
     brief_max_units: int = 9500
+    extract_by: str = "extractive"
     summary_by: str = "extractive"
     summary_words: int = 600
     summary_window: int = 0
@@ -202,6 +203,13 @@ SETTINGS: Mapping[str, Setting] = {
             "Length of a session brief in UTF-16 units; Claude Code cuts at 10000.",
             least=500,
             most=10000,
+        ),
+        Setting(
+            "extract_by",
+            "choice",
+            "Who looks for finished work in what was said and keeps its lessons: the worker, by "
+            "sentences it chooses (extractive), or nobody (off).",
+            choices=("extractive", "off"),
         ),
         Setting(
             "summary_by",

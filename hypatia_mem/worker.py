@@ -208,6 +208,7 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
         condensed = condensed or (
             _condense(home, drain, settings, lock, stopped)
             and _embed(home, drain, settings, lock, stopped)
+            and _learn(home, settings, lock)
         )
         if once:
             break
@@ -273,6 +274,23 @@ def _condense(
             _LOG.warning("summaries wait: %s", report.paused)
     except (HypatiaError, OSError) as error:
         _LOG.warning("summaries put off (%s): %s", type(error).__name__, _sentence(error))
+    return True
+
+
+def _learn(home: Path, settings: Settings, lock: Lock) -> bool:
+    """Keep the lessons of work that is finished; True, for news are looked for at each turn."""
+    from hypatia_mem.memory import curate
+    from hypatia_mem.memory.extract import running as extract
+
+    if settings.extract_by == "off":
+        return True
+    try:
+        report = extract.run(home, now=_now(), beat=lock.beat)
+        if report.kept or report.proposed:
+            _LOG.info("%s", report.line)
+            curate.refresh(home)
+    except (HypatiaError, OSError) as error:
+        _LOG.warning("extraction put off (%s): %s", type(error).__name__, _sentence(error))
     return True
 
 

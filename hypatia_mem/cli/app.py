@@ -100,6 +100,7 @@ COMMANDS: dict[str, Row] = {
     "graph": Row(
         _ROOM + "network", "graph", "Neighbours, paths, communities; check, export, merge."
     ),
+    "extract": Row(_ROOM + "extract", "extract", "Keep the lessons of work that is finished."),
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
     "jobs": Row(_ROOM + "jobs", "jobs", "Cold work: what is due or failed; retry, drop."),
     "trace": Row(_ROOM + "cascade", "trace", "Walk a summary down to the words it stands on."),

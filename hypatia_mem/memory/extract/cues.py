@@ -1,0 +1,144 @@
+"""The words by which the parts of a conversation are known, in six languages.
+
+English, German, French, Spanish, Chinese, Japanese. Deliberately plain: a cue is one vote among
+others, never a verdict.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "ANNOUNCES",
+    "CAUSE",
+    "CHATS",
+    "CHOICE",
+    "CLOSES",
+    "CORRECTS",
+    "DECIDES",
+    "ERROR",
+    "EXPLORES",
+    "FIX",
+    "GOES_ON",
+    "LOG_LINE",
+    "PASSING",
+]
+ANNOUNCES = re.compile(
+    r"^\W*(?:ok(?:ay)?|great|thanks|thank you|perfect|cool|nice|good|alright|right|gut|super|danke|merci|"
+    r"parfait|gracias|perfecto|vale|bien|谢谢|好的?|ありがとう(?:ございます)?)?[\s,.!，。！、:-]*"
+    r"(?:now\b|next\b|moving on|let'?s move on|new (?:topic|task|question)|(?:an)?other (?:topic|question|thing)|"
+    r"different (?:topic|question|thing)|something (?:else|different)|unrelated|separate(?:ly)? (?:question|topic)|"
+    r"by the way|btw\b|one more thing|on (?:to )?another|switching|back to the|completely different|"
+    r"andere[sr]?\b|was anderes|nächste[rs]?\b|jetzt (?:zu|noch|was|bitte)|übrigens|neues thema|"
+    r"autre (?:chose|question|sujet)|une autre|passons|maintenant|au fait|changeons|sinon\b|"
+    r"otra (?:cosa|pregunta)|ahora\b|cambi(?:ando|emos) de tema|por cierto|siguiente|pasemos|"
+    r"另外|另一个|换个|換個|接下来|接下來|下一个|下一個|现在(?!还|仍)|顺便|"
+    r"次(?:に|は|の)|別(?:件|の)|ところで|話は変わ|続いて|あと、)",
+    re.IGNORECASE,
+)
+GOES_ON = re.compile(
+    r"^\W*(?:no\b|nope|yes\b|yeah|yep|sure|ok(?:ay)?\b|hmm|but\b|and\b|also\b|still\b|that(?:'s| is| was| does|\b)|"
+    r"it(?:'s| is| does| still|\b)|this (?:is|does|still|works|fails)|those|these|they|why\b|so\b|then\b|wait|"
+    r"actually|instead|same\b|again|what about|how about|can you also|could you also|please also|do it|go ahead|"
+    r"continue|good|great|perfect|thanks|thank you|works|wrong|not (?:quite|what|that|exactly)|use\b.*\binstead|"
+    r"nein|ja\b|doch|aber|und\b|auch\b|das\b|es\b|immer noch|warum|dann|genau|danke|falsch|nicht\b|mach\b|weiter|"
+    r"non\b|oui\b|mais\b|et\b|aussi|ça|c'est|toujours|pourquoi|alors|exactement|merci|pas\b|continue|"
+    r"no,|sí\b|si,|pero|y\b|también|eso|esto|todavía|sigue|por qué|entonces|exacto|gracias|mal\b|"
+    r"不对|不是|不行|对|好|是的|但是|还是|还有|那|这|为什么|谢谢|继续|可以|也|"
+    r"いいえ|いや|はい|でも|まだ|それ|これ|なぜ|じゃあ|ありがとう|違|続けて|いい|その|この|もう)",
+    re.IGNORECASE,
+)
+CLOSES = re.compile(
+    r"^\W*(?:thanks|thank you|thx|perfect|great|awesome|works|it works|that works|that fixed|that did it|lgtm|nice|"
+    r"danke|super|perfekt|klappt|passt|funktioniert|merci|parfait|ça marche|nickel|gracias|perfecto|funciona|genial|"
+    r"谢谢|多谢|可以了|好了|完美|搞定|ありがとう|完璧|動きました|できました|直りました|助かりました)",
+    re.IGNORECASE,
+)
+CORRECTS = re.compile(
+    r"^\W*(?:no\b(?!\s+(?:problem|worries))|nope|wrong|that'?s (?:not|wrong)|that is (?:not|wrong)|that isn'?t|"
+    r"not (?:what|like|that|quite|exactly)|i (?:meant|said|asked|wanted)|you (?:forgot|missed|broke|misunderstood|"
+    r"should(?:n'?t)?)|actually|don'?t|please don'?t|stop|instead\b|rather\b|undo|revert|we (?:don'?t|never|always)|"
+    r"nein|falsch|das (?:ist|war) (?:nicht|falsch)|nicht so|ich meinte|so nicht|du hast .{0,20}vergessen|doch nicht|"
+    r"stattdessen|non\b|faux|ce n'est pas|c'est pas|pas comme|je voulais|tu as oublié|plutôt|"
+    r"no,|eso no|está mal|así no|incorrecto|quería|te olvidaste|mejor\b|en lugar|"
+    r"不对|不是|错了|錯了|不要|别|我说的是|我的意思|应该|你忘|"
+    r"違|いいえ|いや|そうじゃな|ではなく|じゃなくて|間違|やめて|だめ)"
+    r"|\b(?:instead of|use .{1,30} instead|should (?:be|have been)|not .{1,30}, but|is wrong|still (?:wrong|not right))\b"
+    r"|而不是|ではなくて?|sondern\b|au lieu de|en vez de|en lugar de",
+    re.IGNORECASE,
+)
+ERROR = re.compile(
+    r"\b(?:error|exception|traceback|crash(?:es|ed|ing)?|bug|broken|fail(?:s|ed|ing|ure)?|panic|segfault|hangs?|"
+    r"stack ?trace|undefined|nullpointer|timeout|timed out|leak(?:s|ing)?|regression|500|404|502|deadlock|flaky|"
+    r"doesn'?t work|not working|does not work|stopped working|wrong (?:result|value|output)|corrupt\w*|"
+    r"fehler\w*|absturz|abgestürzt|stürzt|kaputt|geht nicht|funktioniert nicht|schlägt fehl|hängt|"
+    r"erreur|plante|échoue|ne (?:marche|fonctionne) (?:pas|plus)|cassé|"
+    r"falla\w*|error(?:es)?|no funciona|se cuelga|se rompe|roto)\b"
+    r"|[A-Z]\w+(?:Error|Exception)\b|报错|错误|失败|崩溃|异常|不工作|出错|坏了|卡住|"
+    r"エラー|例外|落ち|失敗|動かな|動きません|バグ|壊れ|クラッシュ|固ま",
+    re.IGNORECASE,
+)
+CAUSE = re.compile(
+    r"\b(?:because|root cause|cause[ds]?\b|due to|the (?:problem|issue|culprit|reason) (?:is|was)|turns out|since the|"
+    r"happens (?:when|because)|comes from|stems from|was (?:missing|never)|"
+    r"weil|ursache|grund|liegt (?:daran|an)|lag (?:daran|an)|wegen|"
+    r"parce que|à cause|la cause|cause racine|le problème (?:est|était|vient)|vient de|dû à|"
+    r"porque|la causa|causa raíz|el problema (?:es|era|está)|se debe|debido a)\b"
+    r"|因为|原因|根因|由于|导致|問題出在|原因は|のため|が原因|せいで|からです",
+    re.IGNORECASE,
+)
+FIX = re.compile(
+    r"\b(?:fix(?:ed|es)?|chang(?:ed|ing)|replac(?:ed|ing)|add(?:ed|ing)|remov(?:ed|ing)|mov(?:ed|ing)|"
+    r"switch(?:ed|ing)|wrap(?:ped)?|pin(?:ned)?|set\b|use[ds]?\b|now\b|instead|all tests pass|resolved|"
+    r"behoben|geändert|ersetzt|hinzugefügt|entfernt|jetzt|statt|"
+    r"corrigé|remplacé|ajouté|supprimé|changé|désormais|maintenant|"
+    r"corregid\w|arreglad\w|cambi[éa]\w*|reemplac\w+|añad\w+|elimin\w+|ahora)\b"
+    r"|修复|改成|改为|替换|添加|删除|现在|換成|直し|修正|変更|追加|削除|置き換え",
+    re.IGNORECASE,
+)
+CHOICE = re.compile(
+    r"\b(?:vs\.?|versus|trade-?offs?|pros (?:and|&) cons|options?\b|alternatives?|should (?:we|i) (?:use|go|pick|choose|"
+    r"store|put|split|keep)|which (?:one|is better|should|would you|database|library|approach)|"
+    r"decide between|better to|compare|"
+    r"oder (?:lieber|doch|besser)|vor- und nachteile|welche[rs]? .{0,30}(?:besser|nehmen)|abwägung|sollen wir|"
+    r"ou (?:plutôt|bien)|avantages|inconvénients|lequel|quelle (?:base|approche|option)|vaut-il mieux|faut-il|devrait-on|"
+    r"o (?:mejor|bien)|ventajas|desventajas|cuál|deberíamos|conviene)\b"
+    r"|还是(?!不|没|有|报|失|会|同|一样)|哪个(?:更|好)|优缺点|利弊|取舍|选择哪|应该用|"
+    r"どちら|どっち|それとも|メリット|比較|トレードオフ|べきでしょうか|べきか",
+    re.IGNORECASE,
+)
+DECIDES = re.compile(
+    r"\b(?:let'?s (?:go|use|do|take|keep|pick)|go(?:ing)? with|we(?:'ll| will) (?:use|go|take|keep)|decided|agreed|"
+    r"sounds good, (?:use|go)|then (?:use|we)|nehmen wir|wir nehmen|machen wir|dann .{1,30}\bnehmen|entschieden|"
+    r"on prend|prenons|on part sur|on garde|va pour|décidé|"
+    r"vamos con|usemos|nos quedamos|quedamos con|decidido|usaremos)\b"
+    r"|就用|那就|决定|采用|选(?!择)|にしましょう|にします|で行きましょう|でいきましょう|決まり|にしよう|採用",
+    re.IGNORECASE,
+)
+EXPLORES = re.compile(
+    r"\b(?:how (?:does|do|is|are|would|might)|explain|what (?:are|is|does|happens|would)|why (?:does|do|is|are)|overview|"
+    r"understand|walk me through|tell me (?:about|more)|explore|investigate|look into|what if|could we|"
+    r"wie (?:funktioniert|geht|ist|sind|würde)|erklär\w*|was (?:ist|sind|passiert|macht|wäre)|überblick|verstehen|"
+    r"comment|explique\w*|qu'est-ce|pourquoi|comprendre|aperçu|"
+    r"cómo|explica\w*|qué (?:es|son|pasa|hace)|por qué|entender|resumen)\b"
+    r"|怎么|如何|解释|什么是|是什么|为什么|了解|介绍|原理|"
+    r"どう(?!やら)|説明|とは|なぜ|仕組み|教えて|概要",
+    re.IGNORECASE,
+)
+CHATS = re.compile(
+    r"^\W*(?:hi\b|hello|hey|good (?:morning|evening|night)|how are you|thanks|thank you|thx|ok(?:ay)?\b|cool|nice|bye|"
+    r"see you|lol|haha|what time|who are you|are you there|you there|test\b|ping\b|"
+    r"hallo|guten (?:morgen|tag|abend)|moin|danke|tschüss|wie geht|bonjour|salut|ça va|merci|au revoir|"
+    r"hola|buen(?:os|as)|qué tal|gracias|adiós|你好|早上好|在吗|谢谢|再见|こんにちは|おはよう|ありがとう|お疲れ)",
+    re.IGNORECASE,
+)
+# Nothing of these is a lesson: what passes by, and how hard somebody tried.
+PASSING = re.compile(
+    r"/tmp/|/var/folders/|\b(?:retrying|attempt \d+|let me (?:check|look|try|see|read|run)|i'?ll (?:check|look|try|start|"
+    r"run|read)|looking at|running|thank(?:s| you)|you'?re welcome|glad (?:it|to)|happy to help|sure[,!]|of course|"
+    r"gern geschehen|ich schaue|de rien|je regarde|de nada|voy a (?:mirar|ver))\b|不客气|我来看看|どういたしまして|見てみます",
+    re.IGNORECASE,
+)
+LOG_LINE = re.compile(
+    r"0x[0-9a-f]{4,}|^\W*(?:\[?\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|DEBUG|TRACE|INFO)\b"
+)

@@ -1,0 +1,89 @@
+"""What the extraction of work units reads: which sessions have news, and what is kept already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from hypatia_mem.model import Entry, Message
+from hypatia_mem.store import rows
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
+
+__all__ = ["CURSOR", "News", "known_units", "lessons", "news", "said_since"]
+
+CURSOR = "extract:"  # and the session's id: the last turn that a work unit was sought in
+_UNIT = "work-unit"
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A session with turns that no work unit was sought in yet."""
+
+    session_id: str
+    scopes: tuple[str, ...]
+    after: int
+    last_at: datetime
+    ended: bool
+
+
+def news(store: Store, scopes: Sequence[str] | None, most: int) -> list[News]:
+    """Return up to ``most`` sessions with news, the one that has waited longest first.
+
+    What is withheld is no news: nothing is learned from it.
+    """
+    found = store.run(
+        """
+        SELECT m.session_id, any_value(m.scopes) AS scopes, coalesce(any_value(c.position), 0) AS after,
+               max(m.created_at) AS last_at,
+               coalesce(any_value(s.ended_at), TIMESTAMP '1970-01-01') >= max(m.created_at) AS ended
+        FROM live_entry AS m
+        LEFT JOIN cursor AS c ON c.key = $1 || m.session_id
+        LEFT JOIN session AS s ON s.id = m.session_id
+        WHERE m.kind = 'message' AND m.turn > coalesce(c.position, 0)
+          AND ($2::VARCHAR[] IS NULL OR list_has_any(m.scopes, $2::VARCHAR[]))
+        GROUP BY m.session_id ORDER BY last_at, m.session_id LIMIT $3
+        """,  # noqa: E501 - a line of the question
+        [CURSOR, None if scopes is None else list(scopes), most],
+    )
+    return [
+        News(row["session_id"], tuple(row["scopes"]), row["after"], row["last_at"], row["ended"])
+        for row in found
+    ]
+
+
+def said_since(store: Store, session_id: str, after: int, most: int) -> list[Message]:
+    """Return up to ``most`` live messages of a session behind a turn, in order."""
+    found = store.run(
+        """
+        SELECT m.*, e.content FROM message AS m
+        JOIN live_entry AS e ON e.name = 'msg-' || m.session_id || '-' || m.turn
+        WHERE m.session_id = ? AND m.turn > ? ORDER BY m.turn LIMIT ?
+        """,
+        [session_id, after, most],
+    )
+    return [rows.message_of(row) for row in found]
+
+
+def known_units(store: Store, scopes: Sequence[str]) -> list[Entry]:
+    """Return the work units of these scopes, rejected ones left out, newest first.
+
+    Candidates are among them: what waits for a person is not made a second time.
+    """
+    found = store.run(
+        """
+        SELECT * FROM entry WHERE kind = ? AND list_has_any(scopes, ?::VARCHAR[])
+          AND trust NOT IN ('rejected', 'stale') AND NOT suppressed AND expired_at IS NULL
+        ORDER BY created_at DESC, name LIMIT 2000
+        """,
+        [_UNIT, list(scopes)],
+    )
+    return [rows.entry_of(row) for row in found]
+
+
+def lessons(store: Store, scopes: Sequence[str]) -> list[Entry]:
+    """Return the work units of these scopes that say what to do next time, oldest first."""
+    return [one for one in reversed(known_units(store, scopes)) if "## Lesson\n" in one.content]

@@ -1,0 +1,270 @@
+"""Finished work becomes a lesson that can be walked back to the words; the rest becomes nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from hypatia_mem.memory.extract import running
+from hypatia_mem.memory.extract.topics import Said, exchanges_of, topics
+from hypatia_mem.model import Author, Channel, Message, Session, Trust
+from hypatia_mem.store.connection import open_store
+
+NOW = datetime(2026, 11, 30, 10)
+BUG = (
+    ("user", "the login test fails with KeyError: 'token' in src/auth/session.py, find out why"),
+    ("assistant", "I ran `pytest tests/test_login.py`. The root cause is that refresh_token() returns None "
+                  "when the cookie has expired, because the lookup uses session['token'] directly."),
+    ("assistant", "Fixed: src/auth/session.py now uses session.get('token') and raises AuthExpired instead."),
+    ("user", "thanks, works"),
+    ("assistant", "Great."),
+)  # fmt: skip
+DESIGN = (
+    ("user", "Now something else: should we use Postgres or SQLite for the job queue?"),
+    ("assistant", "Options: Postgres gives SKIP LOCKED; SQLite is a single file but has one writer. Because you "
+                  "have 4 workers, the single writer of SQLite would be the bottleneck."),
+    ("user", "ok let's go with Postgres"),
+    ("assistant", "Decided: Postgres with SKIP LOCKED in queue/worker.py."),
+)  # fmt: skip
+CHAT = (("user", "good morning!"), ("assistant", "Good morning! What shall we do?"))
+
+
+def correction(thing):
+    return (
+        ("user", f"write the loader for {thing} in src/load_{thing}.py"),
+        ("assistant", f"I added load_{thing}() with `requests.get` and print() for progress."),
+        ("user", "no, never use print() for progress, use the logger from app.log instead"),
+        ("assistant", f"Changed: load_{thing}() now logs through app.log.get_logger()."),
+    )
+
+
+def say(home, said, session="s1", scope="app", at=NOW, ended=False):
+    """Store a session's messages, a minute apart; the turns go on where they were."""
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.TRANSCRIPT), now=at) as txn,
+    ):
+        start = len(store.messages(session))
+        messages = [
+            Message(session, f"{session}-{start + n}", role, text, at + timedelta(minutes=n))
+            for n, (role, text) in enumerate(said)
+        ]
+        txn.put_messages(session, messages, scope)
+        if ended:
+            txn.put_session(Session(session, project=scope, ended_at=at + timedelta(hours=1)))
+
+
+def run(home, hours=2.0, **options):
+    return running.run(home, now=NOW + timedelta(hours=hours), **options)
+
+
+def entries(home, names):
+    with open_store(home, write=False) as store:
+        return {name: store.entry(name) for name in names}
+
+
+def test_a_bug_becomes_symptoms_cause_and_fix_with_its_messages(home):
+    say(home, BUG)
+
+    found = run(home)
+
+    (kept,) = found.kept
+    assert (kept.kind, kept.relation, kept.trust) == ("bug-fix", "new", "asserted")
+    assert kept.name.startswith("wu-2026-11-30-")
+    assert found.line == "Extracted 1 work unit (1 bug-fix)."
+    with open_store(home, write=False) as store:
+        entry = store.entry(kept.name)
+        links = {(one.predicate, one.object) for one in store.statements_of(kept.name)}
+    assert entry.kind == "work-unit"
+    assert {"memory", "work-unit", "bug-fix"} <= set(entry.tags)
+    assert entry.scopes == ("app",)
+    told = entry.content
+    assert "## Symptoms\n- the login test fails with KeyError" in told
+    assert "## Root Cause\n- The root cause is that refresh_token() returns None" in told
+    assert "## Fix\n- Fixed: src/auth/session.py now uses session.get('token')" in told
+    assert "thanks" not in told
+    assert links == {("is_a", "work-unit"), *(("derivedFrom", f"msg-s1-{n}") for n in (1, 2, 3))}
+
+
+def test_every_line_is_somebodys_words(home):
+    """Nothing is invented: each line stands in one of the messages that it is derived from."""
+    say(home, (*BUG, *DESIGN, *correction("orders")))
+
+    for kept in run(home).kept:
+        with open_store(home, write=False) as store:
+            sources = [
+                one.object
+                for one in store.statements_of(kept.name)
+                if one.predicate == "derivedFrom"
+            ]
+            said = " ".join(store.entry(name).content for name in sources)
+            lines = [
+                line[2:]
+                for line in store.entry(kept.name).content.splitlines()
+                if line.startswith("- ")
+            ]
+        assert lines
+        for line in lines:
+            assert line in " ".join(said.split())
+
+
+def test_the_topic_at_hand_is_left_alone_until_it_is_over(home):
+    say(home, (*BUG, *DESIGN))
+
+    now = run(home, hours=0.2)
+    assert [one.kind for one in now.kept] == ["bug-fix"]
+    assert now.open == 1
+    assert run(home, hours=0.2).kept == ()  # the same news are not looked at twice
+    assert run(home, hours=0.2).line == "Work unit still in progress, nothing extracted."
+    assert [one.kind for one in run(home, hours=1).kept] == ["design-decision"]
+    assert run(home, hours=2).kept == ()
+
+
+@pytest.mark.parametrize("how", ["ended", "over", "idle"])
+def test_what_ends_the_last_topic(home, how):
+    say(home, DESIGN, ended=how == "ended")
+
+    assert run(home, hours=5 if how == "idle" else 0.2, over=how == "over").kept
+
+
+def test_talk_is_skipped_and_said_so(home):
+    say(home, (*CHAT, *BUG))
+
+    found = run(home)
+
+    assert [one.kind for one in found.kept] == ["bug-fix"]
+    assert found.line == "Extracted 1 work unit (1 bug-fix), skipped 1 trivial."
+
+
+def test_a_dry_run_changes_nothing(home):
+    say(home, BUG)
+    with open_store(home, write=False) as store:
+        before = store.ledger_seq()
+
+    assert len(run(home, dry_run=True).kept) == 1
+
+    with open_store(home, write=False) as store:
+        assert store.ledger_seq() == before
+    assert len(run(home).kept) == 1
+
+
+def test_the_same_again_is_a_duplicate(home):
+    say(home, BUG)
+    (first,) = run(home).kept
+    say(home, BUG, session="s2", at=NOW + timedelta(days=1))
+
+    (again,) = run(home, hours=30).kept
+
+    assert (again.relation, again.older, again.name) == ("duplicate", first.name, first.name)
+    assert run(home, hours=31).kept == ()
+
+
+def test_another_project_has_its_own(home):
+    say(home, BUG)
+    run(home)
+    say(home, BUG, session="s2", scope="other", at=NOW + timedelta(days=1))
+
+    (kept,) = run(home, hours=30).kept
+
+    assert kept.relation == "new"
+    assert entries(home, [kept.name])[kept.name].scopes == ("other",)
+
+
+def test_a_later_outcome_supersedes_visibly(home):
+    say(home, DESIGN)
+    (old,) = run(home).kept
+    later = [
+        (
+            role,
+            text.replace("go with Postgres", "go with Redis Streams").replace(
+                "Decided: Postgres with SKIP LOCKED in queue/worker.py",
+                "Decided: XREADGROUP of Redis in queue/streams.py",
+            ),
+        )
+        for role, text in DESIGN
+    ]
+    say(home, later, session="s2", at=NOW + timedelta(days=1))
+
+    (new,) = run(home, hours=30).kept
+
+    assert (new.relation, new.older) == ("supersedes", old.name)
+    found = entries(home, [old.name, new.name])
+    assert found[old.name].trust == Trust.STALE
+    assert found[new.name].trust == Trust.ASSERTED
+    with open_store(home, write=False) as store:
+        assert store.statement(new.name, "supersedes", old.name)
+
+
+def test_what_is_unsure_waits_for_a_person(home):
+    """A cause was never found: kept, but as a candidate that no default read returns."""
+    say(home, (
+        ("user", "the nightly import of feeds/big.csv sometimes fails with a timeout"),
+        ("assistant", "I added a retry with 3 attempts to import_feed() in jobs/nightly.py."),
+        ("user", "hm, let's see whether that helps with feeds/big.csv"),
+        ("assistant", "Yes, watch the log of jobs/nightly.py tonight."),
+    ))  # fmt: skip
+
+    (kept,) = run(home).kept
+
+    assert kept.trust == "candidate"
+    with open_store(home, write=False) as store:
+        assert store.live_entries([kept.name]) == []
+        assert store.entry(kept.name) is not None
+
+
+def test_three_corrections_of_a_kind_propose_a_rule(home):
+    for number, thing in enumerate(("orders", "users")):
+        say(home, correction(thing), session=f"s{number}", at=NOW + timedelta(days=number))
+    assert run(home, hours=60).proposed == ()
+    say(home, correction("invoices"), session="s9", at=NOW + timedelta(days=4))
+
+    (name,) = run(home, hours=120).proposed
+
+    with open_store(home, write=False) as store:
+        rule = store.entry(name)
+        sources = [
+            one.object for one in store.statements_of(name) if one.predicate == "derivedFrom"
+        ]
+        assert store.live_entries([name]) == []
+    assert rule.trust == Trust.CANDIDATE
+    assert "never use print() for progress" in rule.content
+    assert len(sources) == 3
+    assert all(one.startswith("wu-") for one in sources)
+
+
+def test_a_rejected_proposal_is_not_made_again(home):
+    for number, thing in enumerate(("orders", "users", "invoices")):
+        say(home, correction(thing), session=f"s{number}", at=NOW + timedelta(days=number))
+    (name,) = run(home, hours=100).proposed
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.CLI_PERSON), now=NOW + timedelta(days=5)) as txn,
+    ):
+        assert txn.set_trust(name, Trust.REJECTED, "no").verb == "updated"
+    say(home, correction("feeds"), session="s7", at=NOW + timedelta(days=6))
+
+    assert run(home, hours=170).proposed == ()
+    assert entries(home, [name])[name].trust == Trust.REJECTED
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("Different question: how do I rotate the nginx logs?", True),
+        ("übrigens, wie stelle ich die Schriftgröße im Editor ein?", True),
+        ("另外，怎么配置 nginx 日志轮转？", True),
+        ("please write the release notes for version 4.2 of the mobile client", True),
+        ("it still fails with the same KeyError", False),
+        ("and what does refresh_token() do then?", False),
+        ("warum?", False),
+        ("ok", False),
+    ],
+)  # fmt: skip
+def test_where_a_topic_begins(text, begins):
+    said = [
+        Said(f"m{n}", n, role, words, NOW + timedelta(minutes=n))
+        for n, (role, words) in enumerate((*BUG[:3], ("user", text), ("assistant", "Let me see.")))
+    ]
+
+    assert len(topics(exchanges_of(said))) == (2 if begins else 1)
