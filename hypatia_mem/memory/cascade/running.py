@@ -149,10 +149,10 @@ def run(  # noqa: PLR0913 - what is condensed, by whom, and who is told
     steps. With ``summary_by`` off nothing is made, and with agent only what the
     agent has left undone for too long. Raises what the store raises.
     """
-    if settings.summary_by == "off" and summariser is None:
-        return Report()
-    author = author or Author(Channel.WORKER)
     dropped = heal(home, now=now)
+    if settings.summary_by == "off" and summariser is None:
+        return Report(dropped=dropped)
+    author = author or Author(Channel.WORKER)
     one = _Pass(home, settings, now, author, scopes, summariser, retry, waiting or Waiting())
     one.only_owed = only_owed
     one.go(beat)
