@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from hypatia_mem.errors import Conflict, NotFound, Refused, StoreError, UsageError
 from hypatia_mem.memory.erasing import client, places, proof, steps
 from hypatia_mem.memory.erasing.job import Job, Place, read_job, remove_job, write_job
-from hypatia_mem.memory.erasing.pieces import pieces_of
+from hypatia_mem.memory.erasing.pieces import Pieces, pieces_of
 from hypatia_mem.model import GLOBAL_SCOPE, PERSON_CHANNELS, Author, Entry
 
 if TYPE_CHECKING:
@@ -291,13 +291,14 @@ def _planned(
     summed = [*dict.fromkeys(erasing.summaries_on(store, [*names, *saying]))]
     evidence = [n for n, one in saying.items() if one.kind in _EVIDENCE and n not in summed]
     others = [n for n, one in saying.items() if one.kind not in _EVIDENCE]
+    pieces = pieces_of(texts)
+    others += [one for one in _kept(home, store, pieces, within) if one not in (*names, *others)]
     if also:
         names, others = [*names, *others], []
     outside = 0
     if within is not None:
         everyone = erasing.said_entries(store, long, None)
         outside = sum(one.key not in saying and one.key not in names for one in everyone)
-    pieces = pieces_of(texts)
     return Plan(
         asked=asked,
         names=tuple(names),
@@ -322,6 +323,21 @@ def _state(store: Store, name: str) -> Entry | None:
     from hypatia_mem.store import history
 
     return store.entry(name) or history.last_entry(store, name)
+
+
+def _kept(
+    home: Path, store: Store, pieces: Sequence[str], within: Sequence[str] | None
+) -> list[str]:
+    """Return the names of the kept files that hold a piece."""
+    from hypatia_mem.memory.sharing import archive
+
+    looked = Pieces(pieces)
+    names = [n for n in archive.file_names(home) if looked.in_file(archive.path_of(home, n))]
+    return [
+        entry.name
+        for entry in store.entries(names)
+        if within is None or set(within) & set(entry.scopes)
+    ]
 
 
 def _within(entries: Sequence[Entry], everywhere: bool) -> tuple[str, ...] | None:
@@ -385,7 +401,7 @@ def _job(home: Path, plan: Plan, author: Author, now: datetime, *, prove: bool) 
         scopes=plan.scopes,
         pieces=plan.pieces,
         values=plan.values,
-        sources=tuple(asdict(one) for one in sources),
+        sources=tuple({**asdict(one), "at": one.at.isoformat()} for one in sources),
         before={
             name: held.files if name == "store file" else held.total
             for name, held in before.items()
@@ -417,11 +433,11 @@ def _run(
             beat()
             job = replace(job, done=(*job.done, name))
             write_job(home, job)
-    left, elsewhere, strict = steps.still_said(home, job)
-    after = places.survey(home, strict)
+    left, elsewhere, strict, odd = steps.still_said(home, job)
+    after = steps.survey_after(home, job, strict)
     beat()
     checks: tuple[proof.Check, ...] = ()
-    problems = steps.problems_of(after)
+    problems = [*odd, *steps.problems_of(after)]
     if job.prove:
         checks, told = proof.prove(home, job, strict, settings, now, beat)
         problems += told

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ __all__ = [
     "Said",
     "Source",
     "pieces_of_others",
+    "residue",
     "rows_in",
     "rows_in_file",
     "said_entries",
@@ -42,6 +44,12 @@ __all__ = [
     "writing_sources",
 ]
 
+_NOTES = {  # tables beside the graph that may quote it, and where
+    "image": ("was", "became"),
+    "queued": ("name", "arguments", "failure"),
+    "job": ("message", "parcel"),
+    "verdict": ("reason",),
+}
 _AGAIN = "forgotten after this copy was made"
 
 
@@ -63,6 +71,7 @@ class Source:
     turn: int
     role: str
     prompt_id: str
+    at: datetime
     transcript_path: str
     cwd: str
     text: str
@@ -98,7 +107,10 @@ class ErasingWrites(MessageWrites):
         return Outcome("deleted", triple)
 
     def erase_title(self, session_id: str, reason: str) -> Outcome:
-        """Take a session's title away, and keep it away; ``unchanged``: it has none."""
+        """Take a session's title away, and keep it away; ``unchanged``: it has none.
+
+        Called before its messages go: with them goes the title, and then nobody knows it any more.
+        """
         session = self.store.session(session_id)
         if session is None or not session.title:
             return Outcome("unchanged", session_id)
@@ -106,9 +118,34 @@ class ErasingWrites(MessageWrites):
         said = rows.digest(session.title)
         self._note("forget", session_id, "session", before=said, reason=reason, index=False)
         self.store.execute("UPDATE session SET title = '' WHERE id = ?", [session_id])
-        self.store.execute("DELETE FROM image WHERE kind = 'session' AND key = ?", [session_id])
-        self._images = [row for row in self._images if row["key"] != session_id]
         return Outcome("updated", session_id)
+
+    def erase_notes(self, values: Sequence[str]) -> int:
+        """Take out what hangs on to these canonical values beside the graph; return how many rows.
+
+        What an undoing would need, work that waits, and the reasons that somebody gave.
+        """
+        gone = 0
+        for table, columns in _NOTES.items():
+            said = ", ".join(f'"{column}"' for column in columns)
+            found = [
+                row["id"]
+                for row in self.store.run(f"SELECT rowid AS id, {said} FROM {table}")
+                if holds([text for column in columns for text in _strings(row[column])], values)
+            ]
+            change = (
+                "UPDATE verdict SET reason = ''" if table == "verdict" else f"DELETE FROM {table}"
+            )
+            self.store.execute(f"{change} WHERE rowid IN (SELECT unnest(?::BIGINT[]))", [found])
+            gone += len(found)
+        kept = [
+            image
+            for image in self._images
+            if not holds([*_strings(image["was"]), *_strings(image["became"])], values)
+        ]
+        gone += len(self._images) - len(kept)
+        self._images = kept
+        return gone
 
     def erase_again(self, forgettings: Sequence[Mapping[str, Any]]) -> None:
         """Erase statements and titles that were erased after this copy was made.
@@ -250,7 +287,7 @@ def sources_of(store: Store, names: Sequence[str]) -> list[Source]:
     """Return the messages of these entries as hooks told of them."""
     found = store.run(
         """
-        SELECT m.session_id, m.turn, m.role, m.prompt_id, entry.content,
+        SELECT m.session_id, m.turn, m.role, m.prompt_id, m."at", entry.content,
                coalesce(session.transcript_path, '') AS path, coalesce(session.cwd, '') AS cwd
         FROM entry JOIN message AS m ON m.session_id = entry.session_id AND m.turn = entry.turn
         LEFT JOIN session ON session.id = m.session_id
@@ -265,6 +302,7 @@ def sources_of(store: Store, names: Sequence[str]) -> list[Source]:
             row["turn"],
             row["role"],
             row["prompt_id"],
+            row["at"],
             row["path"],
             row["cwd"],
             row["content"].partition("\n## Content\n")[2],
@@ -330,7 +368,7 @@ def rows_in(connection: duckdb.DuckDBPyConnection, pieces: Sequence[str]) -> dic
     return {
         table: count
         for table, text in _text_of_tables(connection).items()
-        if (count := _count(connection, table, text, pieces))
+        if (count := _count(connection, f'"{table}"', text, pieces))
     }
 
 
@@ -381,12 +419,35 @@ def pieces_of_others(
     return made
 
 
+def residue(store: Store, pieces: Sequence[str]) -> dict[str, int]:
+    """Return, by table, the rows that hold a piece though no entry or statement there is does so.
+
+    Those of the index's notes that name what is there are no residue.
+    """
+    found = {}
+    for table, text in _text_of_tables(store.connection).items():
+        if table in ("entry", "statement", "session"):
+            continue
+        own = {
+            "version": "name NOT IN (SELECT name FROM entry)",
+            "statement_version": "triple NOT IN (SELECT triple FROM statement)",
+            "touched": "name NOT IN (SELECT name FROM entry UNION SELECT triple FROM statement)",
+            "message": "NOT EXISTS (SELECT 1 FROM entry WHERE kind = 'message' AND"
+            ' session_id = "message".session_id AND turn = "message".turn)',
+        }.get(table, "true")
+        count = _count(store.connection, f'"{table}" WHERE {own}', text, pieces)
+        if count:
+            found[table] = count
+    return found
+
+
 def _count(
-    connection: duckdb.DuckDBPyConnection, table: str, text: str, pieces: Sequence[str]
+    connection: duckdb.DuckDBPyConnection, rows_: str, text: str, pieces: Sequence[str]
 ) -> int:
+    """Count those of some rows (a table, and perhaps a condition) whose text holds a piece."""
     hit = "list_bool_or(list_transform($1::VARCHAR[], lambda piece: contains(said, piece)))"
     row = connection.execute(
-        f'SELECT count(*) FROM (SELECT {text} AS said FROM "{table}") WHERE {hit}', [list(pieces)]
+        f"SELECT count(*) FROM (SELECT {text} AS said FROM {rows_}) WHERE {hit}", [list(pieces)]
     ).fetchone()
     return int(row[0]) if row else 0
 
@@ -427,12 +488,12 @@ def _anchors(values: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def _strings(parts: str) -> list[str]:
-    """Return every text in the JSON of a message's parts."""
+def _strings(text: str | None) -> list[str]:
+    """Return every text in some JSON; what is no JSON is a text itself."""
     try:
-        value = json.loads(parts) if parts else []
+        value = json.loads(text) if text else []
     except ValueError:
-        return [parts]
+        return [text or ""]
     found: list[str] = []
 
     def walk(one: Any) -> None:
@@ -441,6 +502,7 @@ def _strings(parts: str) -> list[str]:
         elif isinstance(one, dict):
             for inner in one.values():
                 walk(inner)
+            found.extend(map(str, one))
         elif isinstance(one, list):
             for inner in one:
                 walk(inner)

@@ -81,15 +81,15 @@ def place_of(home: Path, path: Path) -> str:
     return "program log" if name.startswith(paths.LOG) else "other files"
 
 
-def survey(home: Path, pieces: Sequence[str], *, skip: Sequence[str] = ()) -> dict[str, Held]:
-    """Return what each place holds; ``skip`` names files of the home that are left out."""
+def survey(home: Path, pieces: Sequence[str], *, only: Sequence[str] = PLACES) -> dict[str, Held]:
+    """Return what each of these places holds."""
     looked = Pieces(pieces)
-    found = {place: Held() for place in PLACES}
+    found = {place: Held() for place in only}
     for path in files(home):
         name = path.relative_to(home).as_posix()
-        if name == JOB or name in skip:
+        held = found.get(place_of(home, path))
+        if name == JOB or held is None:
             continue
-        held = found[place_of(home, path)]
         _look(home, path, looked, held)
         if looked.in_text(name):
             held.files += 1

@@ -1,22 +1,25 @@
 """The proof of an erasing: what happens when the source comes by once more.
 
 In a scratch copy of the memory, so that the words do not touch the real one again: the messages
-that said it are fed to the hook as the client would, their transcripts are read from the beginning,
-every background job runs, and then it must be in no table, no brief and no search result.
+that said it are fed to the hook as the client did and told at their time, their transcripts are
+read from the beginning, once as they are and once as another session's with ids never seen; every
+background job runs, and then it must be in no table, no brief and no search result.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.capture import hook, paths
+from hypatia_mem.capture import hook, paths, spool
 from hypatia_mem.errors import HypatiaError
 from hypatia_mem.memory.erasing.job import Job
 from hypatia_mem.memory.erasing.pieces import Pieces
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Check", "beating", "prove"]
 
 MOST_FED = 200  # messages; the transcripts are read whole in any case
+_MOST_BYTES = 64 << 20  # of a transcript that is fed once more under other ids
 _PASSED_ON = ("HOME", "USERPROFILE", "LOGNAME", "USER", "PATH", "LANG", "TMPDIR")
 
 
@@ -97,15 +101,18 @@ def _copied(home: Path, scratch: Path, job: Job, now: datetime) -> None:
     paths.ensure_home(str(scratch))
     snapshot.copy_store(home, scratch / paths.STORE)
     _copy_secrets(home, scratch)
-    transcripts = {str(one["transcript_path"]) for one in job.sources}
-    keys = [of(path) for path in transcripts if path for of in (_cursor_key, _size_key)]
+    keys = [of(path) for path in _transcripts(job) for of in (_cursor_key, _size_key)]
     author = Author(Channel.WORKER)
     with open_store(scratch, write=True) as store, store.transaction(author, now=now) as txn:
         txn.delete_cursors(keys)
 
 
 def _feed(scratch: Path, job: Job) -> int:
-    """Give the hook what the client gave it; returns how many messages could be given."""
+    """Give the hook what the client gave it; returns how many messages could be given.
+
+    A record keeps the time at which it was said: the hook is the same, and so is its input, but a
+    person who says it again today says something new.
+    """
     environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     environ["HYPATIA_MEM_HOME"] = str(scratch)
     told = [one for one in job.sources if one["prompt_id"]][:MOST_FED]
@@ -116,9 +123,77 @@ def _feed(scratch: Path, job: Job) -> int:
             data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
             where = {**environ, "CLAUDE_PROJECT_DIR": str(one["cwd"])}
             hook.handle(data.encode("utf-8", "surrogatepass") + b"\n", where, out)
+        _at_their_times(scratch, told)
+        _feed_transcripts(scratch, job, environ, out)
     finally:
         os.close(out)
     return len(told)
+
+
+def _at_their_times(scratch: Path, told: Sequence[Mapping[str, Any]]) -> None:
+    """Put the spooled records back to when their messages were said."""
+    times: dict[tuple[str, ...], str] = {
+        (one["session_id"], one["prompt_id"], _event_name(one)): one["at"] for one in told
+    }
+    records = []
+    for segment in spool.segments(str(scratch)):
+        records += [r for r in spool.iter_records(segment.path) if isinstance(r, spool.Record)]
+        Path(segment.path).unlink()
+    for record in records:
+        event = record.event
+        names = ("session_id", "prompt_id", "hook_event_name")
+        key = tuple(str(event.get(name)) for name in names)
+        at = datetime.fromisoformat(str(times[key])).replace(tzinfo=UTC)
+        data = json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")
+        where = b'"dir":%s,' % spool.json_string(record.dir)
+        spool.append(
+            str(scratch), record.session, data, at_ns=int(at.timestamp() * 1e9), meta=where
+        )
+
+
+def _feed_transcripts(scratch: Path, job: Job, environ: Mapping[str, str], out: int) -> None:
+    """Feed each transcript once more, as another session's, every line under a new id."""
+    for number, path in enumerate(_transcripts(job)):
+        session = f"again-{number}-{os.getpid()}"
+        copy = scratch / f"{session}.jsonl"
+        if not _renamed(Path(path), copy, session):
+            continue
+        cwd = next(str(one["cwd"]) for one in job.sources if one["transcript_path"] == path)
+        for name, more in (("SessionStart", "source"), ("SessionEnd", "reason")):
+            event = {
+                "session_id": session,
+                "transcript_path": str(copy),
+                "cwd": cwd,
+                "hook_event_name": name,
+                more: "resume" if more == "source" else "other",
+            }
+            data = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+            hook.handle(data + b"\n", {**environ, "CLAUDE_PROJECT_DIR": cwd}, out)
+
+
+def _renamed(path: Path, copy: Path, session: str) -> bool:
+    """Copy a transcript under other ids; False when there is none, or it is very large."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return False
+        with path.open("rb") as lines, copy.open("w", encoding="utf-8", errors="replace") as made:
+            for line in lines:
+                with contextlib.suppress(ValueError):
+                    one = json.loads(line)
+                    one.update(sessionId=session, uuid=str(uuid.uuid4()))
+                    made.write(json.dumps(one, ensure_ascii=False) + "\n")
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _transcripts(job: Job) -> list[str]:
+    paths_said = (str(one["transcript_path"]) for one in job.sources)
+    return [path for path in dict.fromkeys(paths_said) if path and Path(path).is_file()]
+
+
+def _event_name(one: Mapping[str, Any]) -> str:
+    return "UserPromptSubmit" if one["role"] == "user" else "Stop"
 
 
 def _event(one: Mapping[str, Any]) -> dict[str, object]:
@@ -128,7 +203,7 @@ def _event(one: Mapping[str, Any]) -> dict[str, object]:
         "transcript_path": one["transcript_path"],
         "cwd": one["cwd"],
         "prompt_id": one["prompt_id"],
-        "hook_event_name": "UserPromptSubmit" if asked else "Stop",
+        "hook_event_name": _event_name(one),
         "prompt" if asked else "last_assistant_message": one["text"],
     }
 
@@ -163,8 +238,8 @@ def _checks(scratch: Path, job: Job, pieces: Sequence[str], fed: int) -> tuple[C
         hit.name for piece in pieces[:20] for hit in SearchIndex(scratch).search(piece, limit=50)
     } & {*job.names, *job.evidence}
     briefs = [path for path in (scratch / paths.BRIEFS).glob("*") if looked.in_file(path)]
-    transcripts = len({one["transcript_path"] for one in job.sources if one["transcript_path"]})
-    source = f"{fed} messages through the hook, {transcripts} transcripts from the beginning"
+    read = len(_transcripts(job))
+    source = f"{fed} messages through the hook, {read} transcripts from the beginning, twice"
     return (
         Check("source fed again", True, source),
         Check("stays away", not back, f"{len(back)} entries came back"),

@@ -15,7 +15,7 @@ from hypatia_mem.capture import paths, spool
 from hypatia_mem.errors import Refused, StoreCorrupt
 from hypatia_mem.memory.erasing.job import Job, Place
 from hypatia_mem.memory.erasing.pieces import Pieces
-from hypatia_mem.memory.erasing.places import PLACES, Held
+from hypatia_mem.memory.erasing.places import PLACES, Held, survey
 from hypatia_mem.memory.erasing.proof import Check, beating
 from hypatia_mem.model import Author, Channel
 
@@ -36,6 +36,7 @@ __all__ = [
     "revise_backups",
     "rewrite",
     "still_said",
+    "survey_after",
     "table",
     "write_certificate",
 ]
@@ -45,6 +46,7 @@ REASON = "erase"
 _LOG = logging.getLogger("hypatia_mem")
 _LEAST_LINE = 4  # characters: a shorter value would take every typed line along
 _LEFTOVERS = (f".{paths.STORE}.*", ".spill*", ".proof-*", ".revising-*")
+_CLEARED = ("spool", "damaged files kept", "program log")  # of everything that says a part of it
 _DONE = {
     "store file": "written anew from its rows",
     "spool": "records blanked",
@@ -101,13 +103,14 @@ def forget(home: Path, job: Job, now: datetime) -> None:
         curate.leave_index(home, store, names)
         author = Author(Channel(job.channel), job.actor)
         with store.transaction(author, now=now, op_id=job.op_id) as txn:
+            for session_id in titles:
+                txn.erase_title(session_id, REASON)
             for name in names:
                 if there(name):  # not gone with another one by now
                     txn.delete_entry(name, REASON, tombstone=True)
             for triple in triples:
                 txn.erase_statement(triple, REASON)
-            for session_id in titles:
-                txn.erase_title(session_id, REASON)
+            txn.erase_notes(long)
             txn.note_operation("erase", job.op_id)
 
 
@@ -235,18 +238,21 @@ def _replace(path: Path, data: bytes) -> None:
 # --- what is left ---------------------------------------------------------------------------------
 
 
-def still_said(home: Path, job: Job) -> tuple[list[str], int, list[str]]:
-    """Return (entries that say a part of it, how many of other projects do, the other pieces).
+def still_said(home: Path, job: Job) -> tuple[list[str], int, list[str], list[str]]:
+    """Return (entries that say a part of it, how many of other projects do, the other pieces,
+    problems).
 
-    A piece that something else says, which was not to be erased, is no trace of what was.
+    A piece that something else says, which was not to be erased, is no trace of what was; in a row
+    of nothing that is there it is one.
     """
     from hypatia_mem.store import erasing
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
         if not erasing.rows_in(store.connection, job.pieces):
-            return [], 0, list(job.pieces)
+            return [], 0, list(job.pieces), []
         others = erasing.pieces_of_others(store, job.pieces)
+        odd = erasing.residue(store, job.pieces)
     erased = {*job.names, *job.evidence}
     said = {
         name: scopes for names in others.values() for name, scopes in names if name not in erased
@@ -254,7 +260,16 @@ def still_said(home: Path, job: Job) -> tuple[list[str], int, list[str]]:
     within = set(job.scopes or ())
     own = [n for n, scopes in said.items() if job.scopes is None or within & set(scopes)]
     strict = [piece for piece in job.pieces if piece not in others]
-    return sorted(own), len(said) - len(own), strict
+    problems = [f"{count} rows of the table {name} still hold it" for name, count in odd.items()]
+    return sorted(own), len(said) - len(own), strict, problems
+
+
+def survey_after(home: Path, job: Job, strict: Sequence[str]) -> dict[str, Held]:
+    """Return what each place still holds: of places that were cleared of every piece, any piece."""
+    after = survey(home, strict)
+    if len(strict) < len(job.pieces):
+        after |= survey(home, job.pieces, only=_CLEARED)
+    return after
 
 
 def problems_of(after: Mapping[str, Held]) -> list[str]:
@@ -268,7 +283,8 @@ def problems_of(after: Mapping[str, Held]) -> list[str]:
             )
         if held.total:
             where = ", ".join(held.paths[:3])
-            found.append(f"the {place} still holds it: {where}")
+            hint = "; erase it by its name too (--id)" if place == "kept files" else ""
+            found.append(f"the {place} still holds it: {where}{hint}")
     return found
 
 
