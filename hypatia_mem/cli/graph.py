@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
+from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes, ValidFrom, ValidTo
 from hypatia_mem.cli.output import emit, held_back, print_json, print_rows, say
 from hypatia_mem.cli.searching import find_keys
 from hypatia_mem.errors import NotFound, Refused, UsageError
-from hypatia_mem.model import Entry, Outcome, Statement, Trust
+from hypatia_mem.model import Entry, Outcome, Statement, Trust, normal_predicate
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -64,23 +64,10 @@ _ScopeList = Annotated[
         "Without it: the current project.",
     ),
 ]
-_ValidFrom = Annotated[
-    str | None,
-    typer.Option(
-        "--valid-from",
-        help="When it became true: a date, or a time like 2026-03-01T14:30+02:00; without a zone "
-        "local time.",
-    ),
-]
-_ValidTo = Annotated[
-    str | None,
-    typer.Option(
-        "--valid-to",
-        help="When it stops being true; a date is true to its end. Without it: not known to end.",
-    ),
-]
 _Subject = Annotated[str, typer.Argument(help="The subject (head).", show_default=False)]
-_Predicate = Annotated[str, typer.Argument(help="The predicate (relation).", show_default=False)]
+_Predicate = Annotated[
+    str, typer.Argument(help="The predicate (relation), stored in snake_case.", show_default=False)
+]
 _Object = Annotated[str, typer.Argument(help="The object (tail).", show_default=False)]
 
 
@@ -280,8 +267,8 @@ def knowledge_create(  # noqa: PLR0913 - one each for its options
     synonyms: _Synonyms = None,
     figures: _Figures = None,
     scopes: _ScopeList = None,
-    valid_from: _ValidFrom = None,
-    valid_to: _ValidTo = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a knowledge entry.
@@ -304,7 +291,7 @@ def knowledge_create(  # noqa: PLR0913 - one each for its options
         synonyms=values.parse_list(synonyms or "", "--synonyms"),
         figures=values.parse_list(figures or "", "--figures"),
         kind=kind_of(labels),
-        **_validity(valid_from, valid_to),
+        **values.parse_validity(valid_from, valid_to),
     )
     outcome = curate.create_entry(context.home(), entry, author=context.author(), now=context.now())
     _report(outcome, f"Created knowledge: {outcome.name}", as_json)
@@ -338,8 +325,8 @@ def knowledge_update(  # noqa: PLR0913 - one each for its options
     synonyms: _Synonyms = None,
     figures: _Figures = None,
     scopes: _ScopeList = None,
-    valid_from: _ValidFrom = None,
-    valid_to: _ValidTo = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
     as_json: AsJson = False,
 ) -> None:
     """Change fields of a knowledge entry; what is not named stays, "" clears.
@@ -364,7 +351,7 @@ def knowledge_update(  # noqa: PLR0913 - one each for its options
         fields["figures"] = values.parse_list(figures, "--figures")
     if scopes is not None:
         fields["scopes"] = values.parse_scopes(scopes)
-    fields |= _validity(valid_from, valid_to)
+    fields |= values.parse_validity(valid_from, valid_to)
     outcome = curate.update_entry(
         context.home(), name, fields, author=context.author(), now=context.now()
     )
@@ -399,8 +386,8 @@ def statement_create(  # noqa: PLR0913 - one each for its options
         ),
     ] = None,
     scopes: _ScopeList = None,
-    valid_from: _ValidFrom = None,
-    valid_to: _ValidTo = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
     tags: Annotated[str | None, typer.Option("--tags", hidden=True)] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -429,11 +416,11 @@ def statement_create(  # noqa: PLR0913 - one each for its options
     outcome = curate.create_statement(
         context.home(),
         statement,
-        validity=_validity(valid_from, valid_to),
+        validity=values.parse_validity(valid_from, valid_to),
         author=context.author(),
         now=context.now(),
     )
-    shown = f"({subject}, {predicate}, {object_})"
+    shown = f"({subject}, {normal_predicate(predicate)}, {object_})"
     exists = outcome.verb in ("unchanged", "exists")
     text = f"Statement already exists: {shown}" if exists else f"Created statement: {shown}"
     if outcome.verb == "updated":
@@ -458,7 +445,8 @@ def statement_delete(
         author=context.author(),
         now=context.now(),
     )
-    _report(outcome, f"Deleted statement: ({subject}, {predicate}, {object_})", as_json)
+    shown = f"({subject}, {normal_predicate(predicate)}, {object_})"
+    _report(outcome, f"Deleted statement: {shown}", as_json)
 
 
 def kind_of(tags: Sequence[str]) -> str:
@@ -496,16 +484,6 @@ def _scopes(text: str | None) -> tuple[str, ...]:
     if text is not None:
         return values.parse_scopes(text)
     return (context.current_scope(claim=True),)
-
-
-def _validity(valid_from: str | None, valid_to: str | None) -> dict[str, Any]:
-    """Return the ends that were named; an empty text makes one unknown."""
-    ends: dict[str, Any] = {}
-    if valid_from is not None:
-        ends["valid_from"] = values.parse_time(valid_from, "--valid-from")
-    if valid_to is not None:
-        ends["valid_to"] = values.parse_time(valid_to, "--valid-to", end=True)
-    return ends
 
 
 def _triple(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:

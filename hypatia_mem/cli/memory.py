@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AsJson
+from hypatia_mem.cli.options import AsJson, ValidFrom, ValidTo
 from hypatia_mem.cli.output import emit, held_back, print_json, say
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.model import GLOBAL_SCOPE
@@ -29,15 +29,19 @@ def remember(
     global_: Annotated[
         bool, typer.Option("--global", help="Let it hold in every project.")
     ] = False,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
     as_json: AsJson = False,
 ) -> None:
     """Keep a rule, a taboo or a memory; the next session of this project is told.
 
-    Secrets in the text are taken out before it is stored.
+    Secrets in the text are taken out before it is stored. With --valid-from or --valid-to sessions
+    are told as long as it is true, and not before.
 
     \b
     Example:
       hypatia-mem remember "never mock the database"
+      hypatia-mem remember "always deploy by hand" --valid-to 2026-12-31
     """
     from hypatia_mem.memory import curate
 
@@ -49,6 +53,7 @@ def remember(
         words,
         kind=chosen,
         scope=scope,
+        validity=values.parse_validity(valid_from, valid_to),
         author=context.author(),
         now=context.now(),
     )

@@ -6,7 +6,17 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["AllProjects", "AsJson", "AsKnownAt", "AsOf", "Limit", "Offset", "Scopes"]
+__all__ = [
+    "AllProjects",
+    "AsJson",
+    "AsKnownAt",
+    "AsOf",
+    "Limit",
+    "Offset",
+    "Scopes",
+    "ValidFrom",
+    "ValidTo",
+]
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON.")]
 Scopes: TypeAlias = Annotated[
@@ -34,5 +44,20 @@ AsKnownAt: TypeAlias = Annotated[
     typer.Option(
         "--as-known-at",
         help="As the memory held it at this time; what was forgotten since stays forgotten.",
+    ),
+]
+ValidFrom: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--valid-from",
+        help="When it became true: a date, or a time like 2026-03-01T14:30+02:00; without a zone "
+        "local time.",
+    ),
+]
+ValidTo: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--valid-to",
+        help="When it stops being true; a date is true to its end. Without it: not known to end.",
     ),
 ]

@@ -18,6 +18,7 @@ __all__ = [
     "parse_synonyms",
     "parse_tags",
     "parse_time",
+    "parse_validity",
     "read_text",
 ]
 
@@ -109,6 +110,16 @@ def parse_time(text: str, option: str, *, end: bool = False) -> datetime | None:
         return moment.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError):  # the last two: outside of what clocks can show
         raise wrong from None
+
+
+def parse_validity(valid_from: str | None, valid_to: str | None) -> dict[str, Any]:
+    """Return the ends that were named, for an entry or a statement; an empty text unknows one."""
+    ends: dict[str, Any] = {}
+    if valid_from is not None:
+        ends["valid_from"] = parse_time(valid_from, "--valid-from")
+    if valid_to is not None:
+        ends["valid_to"] = parse_time(valid_to, "--valid-to", end=True)
+    return ends
 
 
 def read_text(value: str, what: str) -> str:

@@ -127,23 +127,40 @@ def refresh(home: Path) -> None:
 
 
 def remember(
-    home: Path, text: str, *, kind: str, scope: str, author: Author, now: datetime
+    home: Path,
+    text: str,
+    *,
+    kind: str,
+    scope: str,
+    validity: Mapping[str, datetime | None] | None = None,
+    author: Author,
+    now: datetime,
 ) -> Outcome:
     """Keep ``text`` as a rule, a taboo or a memory of ``scope`` (``""``: everywhere).
 
     The words are redacted first. Saying the same again changes nothing; saying it under a new
-    wording of the same name makes a new version. Raises UsageError for an empty text.
+    wording of the same name makes a new version. ``validity`` holds the ends of the time at which
+    it is true that are said (``valid_from``, ``valid_to``). Raises UsageError for an empty text.
     """
     with changing(home, author, now) as (_, txn):
-        return remember_in(txn, text, kind=kind, scopes=(scope,), author=author)
+        return remember_in(
+            txn, text, kind=kind, scopes=(scope,), validity=validity, author=author
+        )
 
 
 def remember_in(
-    txn: Transaction, text: str, *, kind: str, scopes: tuple[str, ...], author: Author
+    txn: Transaction,
+    text: str,
+    *,
+    kind: str,
+    scopes: tuple[str, ...],
+    validity: Mapping[str, datetime | None] | None = None,
+    author: Author,
 ) -> Outcome:
     """Do what ``remember`` does inside a transaction that is already open (the worker's)."""
     from hypatia_mem.capture.redact import redact_text
 
+    ends: dict[str, Any] = dict(validity or {})
     words = redact_text(text).strip()
     if not words:
         raise UsageError(
@@ -166,6 +183,7 @@ def remember_in(
             kind=kind,
             session_id=author.session_id,
             turn=author.turn,
+            **ends,
         ),
         replace=True,
     )

@@ -292,7 +292,7 @@ def test_torn_briefs_to_come_are_left_alone(home, project, monkeypatch):
     """The brief of today is printed, or nothing: never half a line."""
     write(home, lambda txn: txn.put_entry(rule("wide", "wide host kestrel")))
     key = paths.find_root(str(project)).key
-    (home / "briefs" / f"{key}.later").write_bytes(b'nonsense\n12\n{"hookSpecific')
+    (home / "briefs" / f"{key}.later").write_bytes(b'12\n{"hookSpecific\n')
     assert started(home, project, monkeypatch, real(1)) == ""
     (home / "briefs" / f"{key}.later").write_bytes(b"nonsense\nmore\n")
     assert "wide host" in started(home, project, monkeypatch, real(1))
