@@ -83,6 +83,16 @@ def start(code, home, name, rounds):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def killed(process):
+    """Kill it; what it had still written to both its pipes.
+
+    ``communicate`` would read past what ``readline`` has taken from the pipe ahead of its line.
+    """
+    process.kill()
+    with process:
+        return process.stdout.read(), process.stderr.read()
+
+
 def test_eight_processes_lose_nothing(home):
     with open_store(home, write=True):
         pass
@@ -104,8 +114,7 @@ def test_writers_killed_at_random_lose_nothing_they_acknowledged(home):
         writer = start(WRITER, home, name, 1000)
         acknowledged = [writer.stdout.readline() for _ in range(chance.randint(1, 3))]
         time.sleep(chance.random() * 0.1)
-        writer.kill()
-        rest, said = writer.communicate()
+        rest, said = killed(writer)
         lines = "".join(acknowledged) + rest
         assert acknowledged[-1], said
         done = int(lines.rstrip("\n").splitlines()[-1].split()[0]) + 1
@@ -124,8 +133,7 @@ def test_changes_killed_at_random_are_whole_or_not_there(home):
         writer = start(CHANGER, home, name, 10_000)
         acknowledged = [writer.stdout.readline() for _ in range(chance.randint(1, 12))]
         time.sleep(chance.random() * 0.05)
-        writer.kill()
-        rest, said = writer.communicate()
+        rest, said = killed(writer)
         assert acknowledged[-1], said
         done = int(("".join(acknowledged) + rest).rstrip("\n").splitlines()[-1]) + 1
         with open_store(home, write=trial % 2 == 0) as store:
