@@ -28,6 +28,8 @@ __all__ = ["Grave", "Graves", "Near", "burials", "covers", "load", "sentences", 
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 _SPEAKER = re.compile(r"\A\s*(?:[-*+•>]\s*|\d{1,3}[.)]\s+)*(?:(?:user|assistant|[A-Z]\w{0,20}): )?")
 _WIDEST = 3  # sentences that may say one value together
+_WHOLE = 1_000  # characters; a longer text is not taken out as a whole
+_SEEN = re.compile(r"\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,9 @@ class Graves:
 
         ``after``: only those that are later; ``without``: not those of this operation.
         """
-        if self._indexes is None:
-            self._indexes = self._indexed()
         best: Near | None = None
         for text in texts:
-            for index in self._indexes:
+            for index in self._all_indexes():
                 for digest, value in index.near(text):
                     for grave in self._by_digest[digest]:
                         if (
@@ -129,14 +129,34 @@ class Graves:
                             best = Near(grave, value)
         return best
 
-    def spans(self, text: str, scopes: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Yield the stretches of a text that say what is forgotten, or something like it."""
-        if not self.rows:
-            return
-        for start, end in sentences(text):
-            said = text[start:end]
-            if self.holding(values_of(said), scopes) or self.near([said], scopes):
-                yield start, end
+    def blanked(self, text: str, scopes: Sequence[str]) -> str:
+        """Return a text with blanks for what is forgotten, or like it, at the same length.
+
+        Where a text as a whole is like something, but no part of it, it stays.
+        """
+        gone: list[tuple[int, int]] = []
+        for index in self._all_indexes():
+            for start, end, digest, _ in index.places(text):  # the shorter ones first
+                within = any(start <= one and other <= end for one, other in gone)
+                if not within and any(
+                    covers(grave.scope, scopes) for grave in self._by_digest[digest]
+                ):
+                    gone.append((start, end))
+        if any(row.part == "look" for row in self.rows):  # of short values there is no sketch
+            gone += [
+                (start, end)
+                for start, end in sentences(text, widest=1)
+                if self.holding(values_of(text[start:end]), scopes)
+            ]
+        for start, end in gone:
+            if end - start < len(text) or end - start < _WHOLE:
+                text = text[:start] + _SEEN.sub(" ", text[start:end]) + text[end:]
+        return text
+
+    def _all_indexes(self) -> list[Index]:
+        if self._indexes is None:
+            self._indexes = self._indexed()
+        return self._indexes
 
     def _indexed(self) -> list[Index]:
         return [
@@ -192,7 +212,7 @@ def values_of(text: str) -> set[str]:
     return found - {""}
 
 
-def sentences(text: str) -> Iterator[tuple[int, int]]:
+def sentences(text: str, *, widest: int = _WIDEST) -> Iterator[tuple[int, int]]:
     """Yield where the sentences and lines of a text stand, without bullets and speakers.
 
     Runs of up to three of them too, for one value may be several sentences; the longer run first.
@@ -209,6 +229,6 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
         begin = head.end() if head else start
         if text[begin:end].strip():
             cut.append((begin, end))
-    for size in range(min(_WIDEST, len(cut)), 0, -1):
+    for size in range(min(widest, len(cut)), 0, -1):
         for at in range(len(cut) - size + 1):
             yield cut[at][0], cut[at + size - 1][1]

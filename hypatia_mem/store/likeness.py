@@ -51,6 +51,8 @@ _GERMAN = frozenset(
     wir keine kein von vom bei nach vor sich auch fuer
     """.split()  # noqa: SIM905 - a list of them takes a page
 )
+_MASKED = re.compile(r"[^\W_]*[A-Za-z][\w@$]*[^\W_]|[@$][a-z][\w@$]+")
+_FOREIGN = re.compile("[\u0370-\u03ff\u0400-\u052f\u0530-\u058f\u13a0-\u13ff\u1d00-\u1dbf@$]")
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CJK_EMPTY = frozenset(
@@ -103,7 +105,7 @@ class Sketch:
 
 def sketch(key: Key, text: str) -> str:
     """Return the sketch of a text as it is stored, ``""`` when it says too little to have one."""
-    parts = [_said(stretch) for stretch in _sentences(text)]
+    parts = [_said(text[start:end]) for start, end in _sentences(text)]
     whole = _joined(parts)
     if (
         _weight(whole.words) < _LEAST_WEIGHT
@@ -146,13 +148,19 @@ class Index:
         best: dict[str, float] = {}
         if not self._sketches:
             return []
-        parts = [_keyed(self._key, _said(stretch)) for stretch in _sentences(text)]
-        for stretch in _stretches(parts):
+        for _, _, name, value in self.places(text):
+            best[name] = max(value, best.get(name, 0.0))
+        return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
+
+    def places(self, text: str) -> Iterator[tuple[int, int, str, float]]:
+        """Yield (start, end, name, likeness) of each stretch of a text that is like a sketch."""
+        spans = _sentences(text)
+        parts = [_keyed(self._key, _said(text[start:end])) for start, end in spans]
+        for first, last, stretch in _stretches(parts):
             for name in self._touched(stretch):
                 value = likeness(self._sketches[name], stretch)
-                if value >= LIKE and value > best.get(name, 0.0):
-                    best[name] = value
-        return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
+                if value >= LIKE:
+                    yield spans[first][0], spans[last][1], name, value
 
     def _touched(self, said: Sketch) -> set[str]:
         """Return the sketches that share two words or a number with a stretch of text."""
@@ -194,7 +202,7 @@ def likeness(known: Sketch, said: Sketch) -> float:
 def _said(text: str) -> Said:
     words: list[Word] = []
     have: set[str] = set()
-    spaced = _CAMEL.sub(" ", text)
+    spaced = _CAMEL.sub(" ", _MASKED.sub(_unmasked, text))
     lowered = _phrases().sub(_joined_up, _folded(spaced))
     tokens = _TOKEN.findall(lowered)
     names = _names(spaced, tokens)
@@ -210,6 +218,12 @@ def _said(text: str) -> Said:
                 words.append(word)
                 have.update(word.forms)
     return Said(tuple(words), bool(len(turns) % 2))
+
+
+def _unmasked(word: re.Match[str]) -> str:
+    """Return a word with foreign letters among Latin ones, or signs for letters, as it looks."""
+    found = word.group()
+    return found if _FOREIGN.search(found) is None else seen(found)
 
 
 def _joined_up(phrase: re.Match[str]) -> str:
@@ -420,17 +434,18 @@ def _folded(text: str) -> str:
 # --- stretches ------------------------------------------------------------------------------------
 
 
-def _sentences(text: str) -> Iterator[str]:
-    return (piece for piece in _SENTENCE.findall(text) if not piece.isspace())
+def _sentences(text: str) -> list[tuple[int, int]]:
+    return [one.span() for one in _SENTENCE.finditer(text) if not one.group().isspace()]
 
 
-def _stretches(parts: Sequence[Sketch]) -> Iterator[Sketch]:
-    """Yield every run of up to three sentences, and the whole."""
+def _stretches(parts: Sequence[Sketch]) -> Iterator[tuple[int, int, Sketch]]:
+    """Yield the first and last part of every run of up to three, and of the whole, and the run."""
     for size in range(1, min(_WIDEST, len(parts)) + 1):
         for at in range(len(parts) - size + 1):
-            yield parts[at] if size == 1 else _merged(parts[at : at + size])
+            run = parts[at] if size == 1 else _merged(parts[at : at + size])
+            yield at, at + size - 1, run
     if len(parts) > _WIDEST:
-        yield _merged(parts)
+        yield 0, len(parts) - 1, _merged(parts)
 
 
 def _merged(parts: Sequence[Sketch]) -> Sketch:

@@ -40,6 +40,7 @@ from hypatia_mem.model import Author, Channel, Entry, Outcome
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
     from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.graves import Graves
 
 __all__ = ["Done", "Handed", "Report", "Waiting", "due", "heal", "run", "store_made", "submit"]
 
@@ -93,6 +94,7 @@ class _Round:
     entries: Mapping[str, Entry]
     sample: Sequence[str]
     stood_in: frozenset[str]  # tickets of what a model has given up on
+    graves: Graves  # what is forgotten is not summed up either
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,8 @@ class _Pass:
                         current = self._following(store)
 
     def _following(self, store: Store) -> _Round:
+        from hypatia_mem.store import graves
+
         planner = Planner(store, self.home, self.settings, self.now)
         due = planner.due(
             self.scopes, retry=self.retry, without=self._tried, only_owed=self.only_owed
@@ -234,7 +238,7 @@ class _Pass:
         entries = planner.read.contents(store, names) if due else {}
         sample = planner.read.sample(store, SAMPLE) if due and not self._idf else []
         stood_in = frozenset(one.ticket for one in due if self.asks and planner.stands_in(one))
-        return _Round(due, entries, sample, stood_in)
+        return _Round(due, entries, sample, stood_in, graves.load(store))
 
     def _summariser(self, *, stand_in: bool) -> tuple[Summariser, str]:
         """Return who condenses, and how it is recorded; raises SummaryFailed."""
@@ -262,7 +266,7 @@ class _Pass:
 
     def _condensed(self, batch: Batch, current: _Round) -> _Result:
         entries = current.entries
-        present = [entries[item.name] for item in batch.items if item.name in entries]
+        present = _present(batch, entries, current.graves)
         request = making.request_of(present, batch.level, self.settings.summary_words, self._idf)
         digests = {item.name: item.digest for item in batch.items}
         stand_in = batch.ticket in current.stood_in
@@ -305,6 +309,14 @@ class _Pass:
         if result.asked and error.failure.blames_summariser:
             pause = failing.pause_of(store, self.settings)
             self.paused = _paused(pause) if pause else error.message
+
+
+def _present(batch: Batch, entries: Mapping[str, Entry], known: Graves) -> list[Entry]:
+    """Return the batch's entries, with blanks where they say what is forgotten."""
+    found = [entries[item.name] for item in batch.items if item.name in entries]
+    if not known:
+        return found
+    return [replace(one, content=known.blanked(one.content, one.scopes)) for one in found]
 
 
 def _paused(pause: failing.Pause) -> str:
@@ -500,9 +512,9 @@ def _ticketed(found: Sequence[Batch], ticket: str) -> Batch:
 
 
 def _handed(store: Store, batch: Batch, settings: Settings) -> Handed:
-    from hypatia_mem.store import summaries
+    from hypatia_mem.store import graves, summaries
 
     entries = summaries.contents(store, [item.name for item in batch.items])
     idf = words.idf_of(summaries.sample(store, SAMPLE))
-    present = [entries[item.name] for item in batch.items if item.name in entries]
+    present = _present(batch, entries, graves.load(store))
     return Handed(batch, making.request_of(present, batch.level, settings.summary_words, idf))

@@ -1,0 +1,115 @@
+"""What was forgotten or rejected does not come back through what is derived from the turns."""
+
+from __future__ import annotations
+
+import pytest
+
+from hypatia_mem.errors import Conflict
+from hypatia_mem.memory.cascade import running as cascade
+from hypatia_mem.model import Author, Channel, Entry, Trust
+from hypatia_mem.store import graves
+from hypatia_mem.store.connection import open_store
+
+from .cascade_kit import NOW, PERSON, fill, run, settings, summaries, talk
+
+SAID = "We decided: never mock the database in integration tests, use module_x.py."
+LIKE = "Decision: integration tests in module_x.py must not use database mocks."
+
+
+@pytest.fixture
+def told(home):
+    """A session that says it, once in these words and once in others."""
+    texts = talk(6)
+    texts[2] = f"{SAID} {texts[2]}"
+    texts[4] = f"{LIKE} {texts[4]}"
+    fill(home, texts)
+    return home
+
+
+def bury(home, text=SAID, *, reject=False):
+    with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
+        txn.put_entry(Entry("rule:x", text, kind="rule", scopes=("app",)))
+        if reject:
+            txn.set_trust("rule:x", Trust.REJECTED, "no")
+        else:
+            txn.delete_entry("rule:x", "forget", tombstone=True)
+
+
+def made(home):
+    return " ".join(one.content for one in summaries(home)).lower()
+
+
+@pytest.mark.parametrize("reject", [False, True])
+@pytest.mark.parametrize("text", [SAID, LIKE])
+def test_a_summary_is_made_of_the_rest(told, text, reject):
+    bury(told, text, reject=reject)
+    report = run(told)
+    assert report.made
+    assert not report.failed
+    assert "mock" not in made(told)
+    assert "retry queue" in made(told)
+
+
+def test_without_a_tombstone_it_is_in_there(told):
+    run(told)
+    assert "mock" in made(told)
+
+
+def test_what_is_forgotten_elsewhere_is_no_matter_here(told):
+    with open_store(told, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
+        txn.put_entry(Entry("rule:x", SAID, kind="rule", scopes=("other",)))
+        txn.delete_entry("rule:x", "forget", tombstone=True)
+    run(told)
+    assert "mock" in made(told)
+
+
+def test_an_agent_is_not_handed_it_and_cannot_bring_it(told):
+    bury(told)
+    handed = cascade.due(told, settings(), now=NOW, scopes=["app"])
+    text = " ".join(item.text for item in handed.request.items)
+    assert "mock" not in text
+    assert "retry queue" in text
+
+    def submit(words):
+        return cascade.submit(
+            told,
+            settings(),
+            "what-was-reported",
+            words,
+            ticket=handed.batch.ticket,
+            producer="model",
+            author=Author(Channel.CLI_AGENT),
+            now=NOW,
+            scopes=["app"],
+        )
+
+    with pytest.raises(Conflict, match="forgotten before"):
+        submit(f"Reports came in about the retry queue. {SAID}")
+    assert summaries(told) == []
+    submit(f"Reports came in about the retry queue. {LIKE}")
+    [one] = summaries(told)
+    assert one.trust == Trust.CANDIDATE
+
+
+def test_only_what_says_it_is_blanked_and_nothing_moves(home):
+    bury(home)
+    masked = "We dеcided: N3ver mоck the d@tabase in integration tests, use module_x.py."
+    text = f"# Notes\nuser: {SAID}\n- {LIKE}\n- Deploy at ten.\n{masked}\nThen lunch."
+    with open_store(home, write=False) as store:
+        known = graves.load(store)
+        left = known.blanked(text, ["app"])
+        assert known.blanked(text, ["other"]) == text
+    assert len(left) == len(text)
+    said = " ".join(left.split())
+    assert "ck" not in said.lower()
+    assert "Deploy at ten" in said
+    assert "Then lunch" in said
+
+
+def test_a_short_value_is_blanked_where_it_is_a_line_of_its_own(home):
+    bury(home, "hunter2hunter2")
+    with open_store(home, write=False) as store:
+        known = graves.load(store)
+        assert known.blanked("so:\nhunter2hunter2\nand more", ["app"]).split() == [
+            "so:", "and", "more",
+        ]  # fmt: skip
