@@ -12,42 +12,73 @@ from typing import Annotated, Any
 
 import typer
 
-from hypatia_mem.cli import context
+from hypatia_mem.cli import context, observe_models
 from hypatia_mem.cli.app import program_name
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AsJson, Limit
 from hypatia_mem.cli.output import ago, columns, details, emit, print_json, say
 from hypatia_mem.errors import UsageError
 
+WATCH_SECONDS = 2.0
+
 __all__ = ["completion", "doctor", "log", "status", "worker"]
 
 
-def status(as_json: AsJson = False) -> None:
+def status(
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again every two seconds until Ctrl-C.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Say in one line how many turns are kept and whether hooks fire; then the details.
 
     \b
     Example:
-      hypatia-mem status
+      hypatia-mem status --watch
     """
+    if watch:
+        _watch(as_json)
+        return
     found = _status(context.home())
     if as_json:
         print_json(found)
-        return
-    say(_status_line(found))
-    say(
-        details(
-            {
-                "home": found["home"],
-                "store": found["store"],
-                "entries": str(found["entries"]),
-                "statements": str(found["statements"]),
-                "sessions": str(found["sessions"]),
-                "worker": found["worker"],
-                "index": found["index"],
-                "spool": f"{found['spool_bytes']} bytes",
-            }
-        )
+    else:
+        say(_status_text(found))
+
+
+def _watch(as_json: bool) -> None:
+    """Show the status again and again: in place at a terminal, else one line or object each."""
+    import json
+    import sys
+
+    while True:
+        found = _status(context.home())
+        if as_json:
+            say(json.dumps(found, ensure_ascii=False, default=str))
+        elif sys.stdout.isatty():
+            print("\x1b[H\x1b[2J", end="")  # up to the corner, and clear
+            say(_status_text(found))
+        else:
+            say(_status_line(found))
+        sys.stdout.flush()
+        time.sleep(WATCH_SECONDS)
+
+
+def _status_text(found: dict[str, Any]) -> str:
+    rows = details(
+        {
+            "home": found["home"],
+            "store": found["store"],
+            "entries": str(found["entries"]),
+            "statements": str(found["statements"]),
+            "sessions": str(found["sessions"]),
+            "worker": found["worker"],
+            "index": found["index"],
+            "spool": f"{found['spool_bytes']} bytes",
+            **observe_models.rows(found["models"]),
+        }
     )
+    return f"{_status_line(found)}\n{rows}"
 
 
 def _status(home: Path) -> dict[str, Any]:
@@ -76,6 +107,7 @@ def _status(home: Path) -> dict[str, Any]:
         "worker": _worker_word(running),
         "index": "empty" if seq is None else f"{max(0, store.ledger_seq - seq)} changes behind",
         "spool_bytes": spool.bytes,
+        "models": observe_models.see_models(home, usable=bool(counts)),
     }
 
 

@@ -15,9 +15,11 @@ from hypatia_mem.store.jobs import Job, JobState
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
+    from hypatia_mem.memory.cascade.failing import Pause
     from hypatia_mem.model import Author
+    from hypatia_mem.store.opened import Store
 
-__all__ = ["Listed", "drop", "listed", "retry", "tallies"]
+__all__ = ["Listed", "drop", "listed", "noted", "retry", "tallies"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,20 @@ def listed(
         if job.id not in there and (scopes is None or set(job.scopes) & set(scopes))
     ]
     return found
+
+
+def noted(store: Store, settings: Settings, now: datetime) -> tuple[dict[str, int], Pause | None]:
+    """Return how much work is out of the ordinary, by state, and the pause, if there is one.
+
+    Cheap: what is due is not looked for.
+    """
+    from hypatia_mem.store import jobs
+
+    counts: dict[str, int] = {}
+    for job in jobs.jobs(store).values():
+        counts[str(job.state)] = counts.get(str(job.state), 0) + 1
+    pause = failing.pause_of(store, settings)
+    return counts, pause if pause is not None and pause.again > now else None
 
 
 def tallies(work: Sequence[Listed]) -> dict[str, int]:

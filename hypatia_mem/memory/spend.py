@@ -31,8 +31,9 @@ from hypatia_mem.model import Author, Channel
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
     from hypatia_mem.store.jobs import Call
+    from hypatia_mem.store.opened import Store
 
-__all__ = ["TABLE", "Meter", "Price", "dollars", "patient", "price_of", "spending"]
+__all__ = ["TABLE", "Meter", "Price", "dollars", "patient", "price_of", "spending", "spent_in"]
 
 TABLE = "model_prices"
 KEEP_DAYS = 400
@@ -225,7 +226,7 @@ class Meter:
                         jobs.put_call(txn, call)
                         jobs.drop_old_calls(txn, now - timedelta(days=KEEP_DAYS))
                     return call
-            patient(None, cancel=None, seconds=wait, tick=self._tick, stop=self._stop)
+            self._pause(wait)
 
     def settle(self, call: Call, usage: Usage | None, share: float = 1.0) -> None:
         """Write down what a call took; None leaves it at the most it can have been."""
@@ -245,6 +246,9 @@ class Meter:
             store.transaction(self._author, now=self._clock()) as txn,
         ):
             jobs.put_call(txn, call)
+
+    def _pause(self, seconds: float) -> None:
+        patient(None, cancel=None, seconds=seconds, tick=self._tick, stop=self._stop)
 
     def _refuse_over(self, today: list[Call], micro: int, calls: int, now: datetime) -> None:
         settings = self.settings
@@ -323,12 +327,17 @@ def patient(
 
 def spending(home: Path, settings: Settings, now: datetime) -> dict[str, Any]:
     """Return what calls came to on each of the last days, and how much is left of today."""
-    from hypatia_mem.store import jobs
     from hypatia_mem.store.connection import open_store
 
-    since = _midnight(now) - timedelta(days=SHOWN_DAYS - 1)
     with open_store(home, write=False) as store:
-        days = jobs.days_of_calls(store, since)
+        return spent_in(store, settings, now)
+
+
+def spent_in(store: Store, settings: Settings, now: datetime) -> dict[str, Any]:
+    """Return the same from a store that is open."""
+    from hypatia_mem.store import jobs
+
+    days = jobs.days_of_calls(store, _midnight(now) - timedelta(days=SHOWN_DAYS - 1))
     today = [one for one in days if one.day == f"{now:%Y-%m-%d}"]
     return {
         "today": {
