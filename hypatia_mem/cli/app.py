@@ -63,6 +63,9 @@ COMMANDS: dict[str, Row] = {
     "remember": Row(_ROOM + "memory", "remember", "Keep a rule, a taboo or a memory."),
     "delete": Row(_ROOM + "deleting", "delete", "Delete anything by name; say first what goes."),
     "delete-from": Row(_ROOM + "deleting", "delete_from", "Delete a thing and all after it."),
+    "bulk": Row(
+        _ROOM + "bulk", "bulk", "Change many things at once, chosen by number from a list."
+    ),
     "move": Row(_ROOM + "deleting", "move", "Put things into another project's scope."),
     "provenance": Row(
         _ROOM + "deleting", "provenance", "What a thing stands on, and if it is there."
@@ -104,6 +107,9 @@ COMMANDS: dict[str, Row] = {
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
     "jobs": Row(_ROOM + "jobs", "jobs", "Cold work: what is due or failed; retry, drop."),
     "trace": Row(_ROOM + "cascade", "trace", "Walk a summary down to the words it stands on."),
+    "regenerate": Row(
+        _ROOM + "regenerating", "regenerate", "Make summaries anew, shown before it is stored."
+    ),
     "loss": Row(_ROOM + "cascade", "loss", "What a summary kept and what it dropped."),
     "rubric": Row(_ROOM + "rubric", "rubric", "Show, on a copy of this memory, what holds."),
     "repl": Row(_ROOM + "repl", "repl", "Type expressions and commands line by line."),

@@ -38,8 +38,10 @@ __all__ = [
     "Reached",
     "changing",
     "delete",
+    "delete_in",
     "delete_onward",
     "move",
+    "move_in",
     "provenance",
     "rederive",
     "sweep",
@@ -172,7 +174,7 @@ def delete_in(
     names = list(dict.fromkeys(name for one in wanted for name in one.entries))
     triples = [one.statement for one in wanted if one.statement]
     sessions = [one.session for one in wanted if one.session]
-    gone = sources.withdraw(txn, names, reason=reason)
+    gone = sources.withdraw(txn, names, reason=reason, unwanted=True)
     left = [one for one in triples if one not in gone.statements]
     for parts in aiming.triples(store, left):
         txn.delete_statement(*parts)
@@ -199,29 +201,44 @@ def move(
     What is derived from it goes along if all of its sources do, and is taken out if not. A session
     takes its messages with it. Only a person may do that. Raises NotFound, UsageError, Refused.
     """
-    from hypatia_mem.store import moving
-
     _only_a_person(home, author, now)
     with changing(home, author, now, dry_run=dry_run) as (store, txn):
         wanted = [targets.resolve(store, name) for name in dict.fromkeys(names)]
-        targets.within(wanted, scopes, author)
-        if any(one.statement for one in wanted):
-            raise UsageError(
-                "a statement moves with what it is about",
-                hint="Name the entry at one of its ends.",
-            )
-        entries = list(dict.fromkeys(name for one in wanted for name in one.entries))
-        sessions = [one.session for one in wanted if one.session]
-        moved = moving.move(txn, entries, scope, sessions=sessions)
-        if moved.refused is not None:
-            raise Refused(
-                f"{moved.refused.name!r} was forgotten in that project, so it cannot go there",
-                hint="Nothing was moved. To have it there, say it there: hypatia-mem remember",
-            )
-        if not dry_run:
-            named = [one.name for one in moved.entries] + [one.name for one in moved.along]
-            _leave_index(home, [*named, *moved.gone.names, *moved.statements])
-        return replace(_blast_of_move(moved, sessions), op_id="" if dry_run else txn.op_id)
+        return move_in(home, txn, wanted, scope, scopes=scopes, dry_run=dry_run)
+
+
+def move_in(
+    home: Path,
+    txn: Transaction,
+    wanted: Sequence[Target],
+    scope: str,
+    *,
+    scopes: Sequence[str] | None,
+    dry_run: bool = False,
+) -> Blast:
+    """Move inside a transaction that is already open; raises as ``move`` does."""
+    from hypatia_mem.store import moving
+
+    if txn.author.channel not in PERSON_CHANNELS:
+        raise _no_person()
+    targets.within(wanted, scopes, txn.author)
+    if any(one.statement for one in wanted):
+        raise UsageError(
+            "a statement moves with what it is about",
+            hint="Name the entry at one of its ends.",
+        )
+    entries = list(dict.fromkeys(name for one in wanted for name in one.entries))
+    sessions = [one.session for one in wanted if one.session]
+    moved = moving.move(txn, entries, scope, sessions=sessions)
+    if moved.refused is not None:
+        raise Refused(
+            f"{moved.refused.name!r} was forgotten in that project, so it cannot go there",
+            hint="Nothing was moved. To have it there, say it there: hypatia-mem remember",
+        )
+    if not dry_run:
+        named = [one.name for one in moved.entries] + [one.name for one in moved.along]
+        _leave_index(home, [*named, *moved.gone.names, *moved.statements])
+    return replace(_blast_of_move(moved, sessions), op_id="" if dry_run else txn.op_id)
 
 
 def rederive(home: Path, settings: Settings, *, now: datetime) -> tuple[str, ...]:
@@ -303,7 +320,11 @@ def _only_a_person(home: Path, author: Author, now: datetime) -> None:
         return
     with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
         moving.note_refusal(txn)
-    raise Refused(
+    raise _no_person()
+
+
+def _no_person() -> Refused:
+    return Refused(
         "only a person may move something to another project",
         hint="Run this command in a terminal.",
     )

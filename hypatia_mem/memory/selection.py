@@ -8,7 +8,7 @@ from hypatia_mem.errors import UsageError
 
 __all__ = ["chosen"]
 
-_PART = re.compile(r"(\d{1,9})?\s*(-)?\s*(\d{1,9})?")
+_PART = re.compile(r"([0-9]{1,9})?\s*(-)?\s*([0-9]{1,9})?")
 _EXAMPLE = "Example: 1-5,8,10- takes the first five, the eighth, and all from the tenth on."
 
 

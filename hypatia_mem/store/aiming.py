@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hypatia_mem.model import Entry
+from hypatia_mem.store import rows
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["entries_of", "last_turn", "later", "scopes_of_statement", "triples", "turns_from"]
+__all__ = [
+    "entries_of",
+    "filtered",
+    "last_turn",
+    "later",
+    "scopes_of_statement",
+    "triples",
+    "turns_from",
+]
 
 
 def entries_of(store: Store, session_id: str) -> list[str]:
@@ -71,3 +80,33 @@ def triples(store: Store, keys: Sequence[str]) -> list[tuple[str, str, str]]:
         [list(keys)],
     ).fetchall()
     return [(str(one), str(two), str(three)) for one, two, three in found]
+
+
+def filtered(
+    store: Store,
+    *,
+    scopes: Sequence[str] | None,
+    kinds: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    session_id: str = "",
+    text: str = "",
+    withheld: bool = False,
+) -> list[Entry]:
+    """Return the entries of these scopes (None: all) that all of this holds for, newest first.
+
+    ``kinds`` is any of these, ``tags`` all of these, ``text`` stands in the name or the content
+    whatever its case. ``withheld``: those that default reads leave out, and only those.
+    """
+    found = store.run(
+        f"""
+        SELECT * FROM {"withheld_entry" if withheld else "live_entry"}
+        WHERE ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1::VARCHAR[]))
+          AND (len($2::VARCHAR[]) = 0 OR list_contains($2::VARCHAR[], kind))
+          AND list_has_all(tags, $3::VARCHAR[])
+          AND ($4 = '' OR session_id = $4)
+          AND ($5 = '' OR contains(lower(content), lower($5)) OR contains(lower(name), lower($5)))
+        ORDER BY created_at DESC, name
+        """,  # noqa: S608 - two of our own views
+        [None if scopes is None else list(scopes), list(kinds), list(tags), session_id, text],
+    )
+    return [rows.entry_of(row) for row in found]

@@ -113,7 +113,7 @@ class EntryWrites(Tombstones, Versions):
         if entry is None:
             raise NotFound(f"knowledge {name!r}")
         if not tombstone:
-            withdrawn = sources.withdraw(self, [name], reason=reason)
+            withdrawn = sources.withdraw(self, [name], reason=reason, unwanted=reason == "delete")
             return Outcome("deleted", name, details={"statements": len(withdrawn.statements)})
         self._forget_merged(entry, reason)
         self._bury(entry, reason)

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 OWED_ABOVE = "cascade_owed_above"  # as the planner reads it
-UNWANTED = "unwanted"  # the ledger's reason for a derived thing that was itself deleted
+UNWANTED = "unwanted"  # the ledger's reason for the links of a summary that was itself deleted
 NAMED = "name"  # the producer of a session's title that a person gave
 _WITHDRAWN = "source withdrawn"
 _DERIVING = ("derivedFrom", "derived_from")
@@ -262,13 +262,18 @@ def _level(tags: Iterable[str]) -> int:
 
 
 def withdraw(
-    txn: EntryWrites, names: Sequence[str], *, reason: str, above_only: bool = False
+    txn: EntryWrites,
+    names: Sequence[str],
+    *,
+    reason: str,
+    unwanted: bool = False,
+    above_only: bool = False,
 ) -> Withdrawn:
     """Delete entries, their statements and all that stands on them; last states are kept.
 
     With a few SQL statements, however many there are. Names without an entry are passed over.
     ``above_only``: the entries themselves stay, for the caller to do with as he likes; then their
-    names are still taken for gone.
+    names are still taken for gone. ``unwanted``: summaries among them are not to be made again.
     """
     targets = [rows.clean(name) for name in names]
     stands = derived(txn.store, targets)
@@ -281,9 +286,9 @@ def withdraw(
     lost = [*above, *entries] if reason == _WITHDRAWN else above  # who deletes one wants none
     owed = _owe(txn, lost, without=gone)
     why = {one.name: _WITHDRAWN for one in above}
-    directly = UNWANTED if reason == "delete" else reason
-    why |= {one.name: directly if _is_derived(one) else reason for one in entries}
-    triples = _remove(txn, [*above, *entries], why)
+    why |= {one.name: reason for one in entries}
+    never = {one.name for one in entries if unwanted and "summary" in one.tags}
+    triples = _remove(txn, [*above, *entries], why, unwanted=never)
     _untitle(txn, [*above, *entries])
     return Withdrawn(
         entries=tuple(entries),
@@ -381,12 +386,17 @@ def _doubt(txn: EntryWrites, entry: Entry, *, hidden: bool) -> None:
     txn._write_again(entry, replace(entry, trust=trust))
 
 
-def _is_derived(entry: Entry) -> bool:
-    return "summary" in entry.tags or entry.kind == "session"
+def _remove(
+    txn: EntryWrites,
+    entries: Sequence[Entry],
+    why: Mapping[str, str],
+    *,
+    unwanted: Collection[str] = (),
+) -> list[str]:
+    """Take entries and the statements at whose ends they stand out; return those statements.
 
-
-def _remove(txn: EntryWrites, entries: Sequence[Entry], why: Mapping[str, str]) -> list[str]:
-    """Take entries and the statements at whose ends they stand out; return those statements."""
+    ``why`` goes to the ledger, by name; what an ``unwanted`` summary condensed stays covered.
+    """
     if not entries:
         return []
     names = [one.name for one in entries]
@@ -406,7 +416,9 @@ def _remove(txn: EntryWrites, entries: Sequence[Entry], why: Mapping[str, str]) 
                 "delete",
                 row["triple"],
                 "statement",
-                reason=why[row["subject"] if row["subject"] in why else row["object"]],
+                reason=UNWANTED
+                if row["subject"] in unwanted
+                else why[row["subject"] if row["subject"] in why else row["object"]],
             )
             for row in touching
         },

@@ -29,6 +29,7 @@ __all__ = [
     "Group",
     "Pending",
     "Source",
+    "as_items",
     "broken",
     "contents",
     "context_use",
@@ -127,18 +128,19 @@ def pending(store: Store, level: int, scopes: Sequence[str]) -> list[Pending]:
         """,  # noqa: S608 - constants of this module
         [tag_of(level), list(scopes)],
     )
-    return [
-        Pending(
-            row["name"],
-            row["content_digest"],
-            tuple(row["scopes"]),
-            row["session_id"],
-            row["turn"],
-            row["created_at"],
-            row["chars"],
-        )
-        for row in found
-    ]
+    return [_pending(row) for row in found]
+
+
+def as_items(store: Store, names: Sequence[str]) -> list[Pending]:
+    """Return live entries as what awaits a summary, in the order of ``names``."""
+    found = store.run(
+        """
+        SELECT name, content_digest, scopes, session_id, turn, created_at, length(content) AS chars
+        FROM live_entry WHERE name IN (SELECT unnest(?::VARCHAR[]))
+        """,
+        [list(names)],
+    )
+    return sorted((_pending(row) for row in found), key=lambda one: names.index(one.name))
 
 
 def contents(store: Store, names: Iterable[str]) -> dict[str, Entry]:
@@ -350,6 +352,18 @@ def note(txn: EntryWrites, key: str, value: Any) -> None:
         txn.set_meta(key, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     else:
         txn.store.execute("DELETE FROM meta WHERE key = ?", [key])
+
+
+def _pending(row: Mapping[str, Any]) -> Pending:
+    return Pending(
+        row["name"],
+        row["content_digest"],
+        tuple(row["scopes"]),
+        row["session_id"],
+        row["turn"],
+        row["created_at"],
+        row["chars"],
+    )
 
 
 def _place(source: Source) -> tuple[int, str]:
