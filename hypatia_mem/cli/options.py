@@ -11,6 +11,7 @@ __all__ = [
     "AsJson",
     "AsKnownAt",
     "AsOf",
+    "Cursor",
     "Limit",
     "Offset",
     "Scopes",
@@ -44,6 +45,14 @@ AsKnownAt: TypeAlias = Annotated[
     typer.Option(
         "--as-known-at",
         help="As the memory held it at this time; what was forgotten since stays forgotten.",
+    ),
+]
+Cursor: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cursor",
+        help="Page by page without repeating or leaving out a row, whatever comes in meanwhile: "
+        "first, then what each page gives for the next one.",
     ),
 ]
 ValidFrom: TypeAlias = Annotated[

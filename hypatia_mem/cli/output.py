@@ -25,6 +25,7 @@ __all__ = [
     "held_back",
     "print_error",
     "print_json",
+    "print_page",
     "print_rows",
     "printable",
     "say",
@@ -141,6 +142,24 @@ def held_back(outcome: Outcome) -> str:
         f'[hypatia-memory] Held back: "{outcome.name}" {outcome.reason}.\n'
         "A person decides about it: hypatia-mem review"
     )
+
+
+def print_page(
+    rows: list[dict[str, Any]], cursor: str | None, text: str | None, as_json: bool
+) -> None:
+    """Print a page of rows with the cursor of the next: as one object, or with a line about it.
+
+    ``text`` is what people see instead of the rows, where they have another form.
+    """
+    if as_json:
+        print_json({"rows": rows, "next": cursor})
+        return
+    if text is None:
+        print_rows(rows, as_json)
+    elif text:
+        say(text)
+    if cursor is not None:
+        warn(f"There are more: --cursor {cursor}")
 
 
 def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -12,14 +12,24 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, AsKnownAt, AsOf, Limit, Offset, Scopes
-from hypatia_mem.cli.output import print_rows
+from hypatia_mem.cli.options import (
+    AllProjects,
+    AsJson,
+    AsKnownAt,
+    AsOf,
+    Cursor,
+    Limit,
+    Offset,
+    Scopes,
+)
+from hypatia_mem.cli.output import print_page, print_rows
 from hypatia_mem.errors import IndexUnavailable, UsageError
 
 if TYPE_CHECKING:
+    from hypatia_mem.memory.paging import Page
     from hypatia_mem.store.search import Filters, Hit, SearchIndex
 
-__all__ = ["find", "find_keys", "find_known", "moment", "search"]
+__all__ = ["find", "find_keys", "find_known", "find_page", "moment", "search"]
 
 _KINDS = (
     "knowledge",
@@ -111,6 +121,38 @@ def find_known(
     )
 
 
+def find_page(home: Path, text: str, *, filters: Filters, cursor: str, limit: int) -> Page[Hit]:
+    """Return a page of hits in the order that they had when the first page was read.
+
+    Raises NotFound for a cursor that is none, or is one of another question.
+    """
+    from dataclasses import asdict, replace
+
+    from hypatia_mem.memory import paging
+
+    words, filters = _unquoted(text, filters)
+    # Relative times mean another moment on each page, and what was asked is what is compared.
+    asked = json.loads(
+        json.dumps([words, asdict(replace(filters, since=None, until=None, as_of=None))])
+    )
+
+    def read(keys: Sequence[str]) -> dict[str, Hit]:
+        ids = {key.partition(" ")[0]: key for key in keys}
+        there = _asked(home, lambda index: [index.among(list(ids), words, filters)])
+        found = there[0] if there else {}
+        return {
+            key: replace(found[one], score=float(key.partition(" ")[2]))
+            for one, key in ids.items()
+            if one in found
+        }
+
+    if cursor != paging.FIRST:
+        return paging.next_page(home, cursor, "search", asked, read, limit=limit)
+    order = _asked(home, lambda index: index.ranking(words, filters, limit=paging.MOST_KEYS))
+    keys = [f"{one} {score:.6f}" for one, score in order]
+    return paging.first_page(home, "search", asked, keys, read, limit=limit)
+
+
 def _unquoted(text: str, filters: Filters) -> tuple[str, Filters]:
     from dataclasses import replace
 
@@ -188,6 +230,7 @@ def search(  # noqa: PLR0913 - one parameter an option
     as_known_at: AsKnownAt = None,
     limit: Limit = 100,
     offset: Offset = 0,
+    cursor: Cursor = None,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -226,6 +269,14 @@ def search(  # noqa: PLR0913 - one parameter an option
         threshold=None if threshold is None else threshold - 0.5 * 10**-_DIGITS,
     )
     known_at = moment(as_known_at, "--as-known-at")
+    if cursor is not None:
+        if offset or known_at is not None:
+            wrong = "--offset" if offset else "--as-known-at"
+            raise UsageError(f"--cursor and {wrong} contradict each other")
+        page = find_page(context.home(), asked, filters=filters, cursor=cursor, limit=limit)
+        rows = [_hit_row(place, hit) for place, hit in enumerate(page.rows, start=1)]
+        print_page(rows, page.cursor, None, as_json)
+        return
     if known_at is None:
         found = find(context.home(), asked, filters=filters, limit=limit, offset=offset)
     else:

@@ -10,12 +10,15 @@ import typer
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.graph import entry_row, is_withheld
 from hypatia_mem.cli.group import Leaf
-from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Offset, Scopes
-from hypatia_mem.cli.output import columns, emit, print_json, say
+from hypatia_mem.cli.options import AllProjects, AsJson, Cursor, Limit, Offset, Scopes
+from hypatia_mem.cli.output import columns, emit, print_json, print_page, say
 from hypatia_mem.errors import NotFound, UsageError
 from hypatia_mem.model import Entry, Message, Session
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hypatia_mem.memory.paging import Page
     from hypatia_mem.store.connection import Store
 
 __all__ = ["sessions", "show"]
@@ -36,6 +39,7 @@ def list_sessions(
     ctx: typer.Context,
     limit: Limit = 20,
     offset: Offset = 0,
+    cursor: Cursor = None,
     archived: Annotated[
         bool, typer.Option("--archived", help="Include archived sessions.")
     ] = False,
@@ -57,16 +61,48 @@ def list_sessions(
         raise UsageError("a session belongs to one project: give --scope once")
     scopes = context.scopes_for(scope, all_projects)
     project = None if scopes is None else scopes[0]
-    with open_store(context.home(), write=False) as store:
-        found = store.sessions(
-            project=project, limit=limit, offset=offset, include_archived=archived
-        )
-    if as_json:
-        print_json([_session_row(session, turns) for session, turns in found])
+    if cursor is not None:
+        page = _page_of_sessions(cursor, project, archived, limit, offset)
+        found = page.rows
+    else:
+        with open_store(context.home(), write=False) as store:
+            found = store.sessions(
+                project=project, limit=limit, offset=offset, include_archived=archived
+            )
+    rows = [_session_row(session, turns) for session, turns in found]
+    if cursor is not None:
+        said = columns([_session_cells(session, turns) for session, turns in found])
+        print_page(rows, page.cursor, said, as_json)
+    elif as_json:
+        print_json(rows)
     elif found:
         say(columns([_session_cells(session, turns) for session, turns in found]))
     else:
         say("No sessions here yet.")
+
+
+def _page_of_sessions(
+    cursor: str, project: str | None, archived: bool, limit: int, offset: int
+) -> Page[tuple[Session, int]]:
+    from hypatia_mem.memory import paging
+    from hypatia_mem.store import listing
+    from hypatia_mem.store.connection import open_store
+
+    if offset:
+        raise UsageError("--cursor and --offset contradict each other")
+    home = context.home()
+    with open_store(home, write=False) as store:
+
+        def read(ids: Sequence[str]) -> dict[str, tuple[Session, int]]:
+            return listing.sessions_named(store, ids, project)
+
+        asked = [project, archived]
+        if cursor != paging.FIRST:
+            return paging.next_page(home, cursor, "sessions", asked, read, limit=limit)
+        order = listing.session_order(
+            store, project, include_archived=archived, limit=paging.MOST_KEYS
+        )
+        return paging.first_page(home, "sessions", asked, order, read, limit=limit)
 
 
 @sessions.command(cls=Leaf)

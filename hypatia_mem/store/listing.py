@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hypatia_mem.store import rows
+
 if TYPE_CHECKING:
+    from hypatia_mem.model import Session
     from hypatia_mem.store.connection import Store
 
-__all__ = ["figures_in_use", "scope_in_use", "scopes_in_use", "tag_in_use", "tags_in_use"]
+__all__ = [
+    "figures_in_use",
+    "scope_in_use",
+    "scopes_in_use",
+    "session_order",
+    "sessions_named",
+    "tag_in_use",
+    "tags_in_use",
+]
 
 
 def scopes_in_use(store: Store, *, limit: int, offset: int = 0) -> list[tuple[str, int, int]]:
@@ -28,6 +39,35 @@ def scopes_in_use(store: Store, *, limit: int, offset: int = 0) -> list[tuple[st
         [limit, offset],
     ).fetchall()
     return [(str(scope), int(entries), int(statements)) for scope, entries, statements in found]
+
+
+def session_order(
+    store: Store, project: str | None, *, include_archived: bool, limit: int
+) -> list[str]:
+    """Return the ids of sessions that have turns, latest first, as ``Store.sessions`` has them."""
+    found = store.execute(
+        """
+        SELECT id FROM session
+        WHERE turns > 0 AND ($1::VARCHAR IS NULL OR project = $1) AND ($2 OR NOT archived)
+        ORDER BY updated_at DESC NULLS LAST, id LIMIT $3
+        """,
+        [project, include_archived, limit],
+    ).fetchall()
+    return [str(row[0]) for row in found]
+
+
+def sessions_named(
+    store: Store, ids: Sequence[str], project: str | None
+) -> dict[str, tuple[Session, int]]:
+    """Return those of these sessions that have turns in the project, with how many, by id."""
+    found = store.run(
+        """
+        SELECT * FROM session WHERE id IN (SELECT unnest($1::VARCHAR[])) AND turns > 0
+          AND ($2::VARCHAR IS NULL OR project = $2)
+        """,
+        [list(ids), project],
+    )
+    return {row["id"]: (rows.session_of(row), row["turns"]) for row in found}
 
 
 def tags_in_use(

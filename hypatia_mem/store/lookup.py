@@ -90,6 +90,31 @@ class Looking:
                 return kept[:count]
             size *= 4
 
+    def among(self, ids: Sequence[str]) -> list[Any]:
+        """Return the addresses of those of these documents that pass the filters, in no order."""
+        import tantivy
+
+        query, occur = tantivy.Query, tantivy.Occur
+        clauses = [(occur.Must, query.term_set_query(self._schema, "id", list(ids)))]
+        clauses += [(occur.Must, one) for one in self._conditions()]
+        clauses += [(occur.MustNot, one) for one in self._untrue()]
+        found = self._searcher.search(
+            query.boolean_query(clauses), limit=max(1, len(ids)), count=False
+        )
+        addresses = [address for _, address in found.hits]
+        return [one for one in addresses if not self._exact or self._holds(one)]
+
+    def keys(self, addresses: Iterable[Any]) -> dict[tuple[int, int], tuple[str, str]]:
+        """Return (catalog, name) of documents by their places; keeps nothing else of them."""
+        found: dict[tuple[int, int], tuple[str, str]] = {}
+        for address in sorted(addresses, key=place):
+            document = self._searcher.doc(address)
+            found[place(address)] = (
+                document.get_first("catalog"),
+                document.get_first("name")[1:],
+            )
+        return found
+
     def hit(self, score: float, address: Any) -> Hit:
         """Return a hit as it is handed out."""
         document = self._document(address)

@@ -20,11 +20,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import IndexUnavailable
 from hypatia_mem.store.lookup import Filters, Hit, Looking, micros, place, scope_key, word_key
 from hypatia_mem.store.terms import terms
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.keys import Key
 
 __all__ = ["Document", "Filters", "Hit", "IndexBusy", "SearchIndex", "search_among"]
 
@@ -120,6 +123,38 @@ class SearchIndex:
             names = looking.names(address for _, address in found)
             return [(names[place(address)], float(score)) for score, address in found]
 
+    def ranking(self, text: str, filters: Filters, *, limit: int) -> list[tuple[str, float]]:
+        """Return (document id, score) of what ``search`` finds: an order to come back to.
+
+        A document's id is a keyed digest, which says nothing of what is withdrawn later.
+        """
+        self.seq()
+        with _readable():
+            looking = Looking(*self._reader(), text, filters)
+            found = looking.first(limit)
+            keys = looking.keys(address for _, address in found)
+        made = self._key().document_id
+        return [(made(*keys[place(address)]), float(score)) for score, address in found]
+
+    def among(self, ids: Sequence[str], text: str, filters: Filters) -> dict[str, Hit]:
+        """Return, by id, those of these documents that are still there and pass the filters.
+
+        Their score is not looked at. Raises IndexUnavailable.
+        """
+        self.seq()
+        if not ids:
+            return {}
+        with _readable():
+            looking = Looking(*self._reader(), text, filters)
+            hits = [looking.hit(0.0, address) for address in looking.among(ids)]
+        made = self._key().document_id
+        return {made(hit.catalog, hit.name): hit for hit in hits}
+
+    def _key(self) -> Key:
+        from hypatia_mem.store.keys import load_key
+
+        return load_key(self._folder.parent)
+
     def update(
         self,
         documents: Iterable[Document],
@@ -134,9 +169,7 @@ class SearchIndex:
         ``seq`` None leaves the recorded sequence. Raises IndexUnavailable when another process
         writes the index for longer than a few seconds.
         """
-        from hypatia_mem.store.ledger import load_key
-
-        key = load_key(self._folder.parent)
+        key = self._key()
         with _readable():
             index = self._open(create=True)[0]
             with self._writer(index) as writer:

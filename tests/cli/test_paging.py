@@ -133,3 +133,146 @@ def test_pages_of_one_moment_hold_while_others_write(given):
     assert names == [row["name"] for row in whole]
     assert len(set(names)) == len(names) == 2 * MANY
     assert len(set(live)) < len(live) or len(live) != len(whole)  # the twin: without it they move
+
+
+# --- with a cursor: while the memory changes ------------------------------------------------------
+
+
+CURSORS = {
+    "sessions": (["sessions"], "id"),
+    "search": (["search", "needle"], "key"),
+    "search knowledge": (["search", "needle", "-c", "knowledge"], "key"),
+    "search a keyword": (["search", "--keyword", "the needle", "--kind", "message"], "key"),
+}
+
+
+def walk(given, command, key, limit, between=lambda number: None):
+    """Return the keys of each page, with something done between the pages."""
+    pages = []
+    cursor = "first"
+    while cursor is not None:
+        done = given(*command, "--limit", str(limit), "--cursor", cursor, "--json")
+        assert done.code == 0, done.err
+        pages.append([row[key] for row in done.json["rows"]])
+        cursor = done.json["next"]
+        between(len(pages))
+    return pages
+
+
+def at_once(given, command, key):
+    return [row[key] for row in given(*command, "--limit", "1000", "--json").json]
+
+
+def say(home, session, n, now):
+    """Say something in a session: it goes to the front, and the words count differently."""
+    with curate.changing(home, Author(Channel.HOOK), now) as (_, txn):
+        txn.put_session(Session(session, project="app", updated_at=now, started_at=now))
+        said = [Message(session, f"late-{session}-{n}", "user", "the needle, a needle", now)]
+        txn.put_messages(session, said, "app")
+
+
+@pytest.mark.parametrize("name", CURSORS)
+@pytest.mark.parametrize("limit", [1, 7, MANY, 1000])
+def test_a_cursor_pages_through_the_same_rows(given, name, limit):
+    command, key = CURSORS[name]
+    pages = walk(given, command, key, limit)
+    assert [one for page in pages for one in page] == at_once(given, command, key)
+    assert all(len(page) == limit for page in pages[:-1])
+
+
+@pytest.mark.parametrize("name", CURSORS)
+def test_what_comes_in_meanwhile_neither_repeats_nor_hides_a_row(given, home, name):
+    """New ones come in at the front, and old ones move there, between any two pages."""
+    command, key = CURSORS[name]
+    before = at_once(given, command, key)
+
+    def between(number):
+        say(home, f"new{number}", 0, AT + timedelta(days=number))
+        say(home, f"s{MANY - number}", number, AT + timedelta(days=number))
+
+    pages = walk(given, command, key, 5, between)
+    assert [one for page in pages for one in page] == before
+    assert at_once(given, command, key) != before
+
+
+def test_pages_by_number_would_have_repeated_some(given, home):
+    """The control: without a cursor the same changes shift what is behind them."""
+    command, key = CURSORS["sessions"]
+    shown = []
+    for number in range(5):
+        rows = given(*command, "--limit", "5", "--offset", str(5 * number), "--json").json
+        shown += [row[key] for row in rows]
+        say(home, f"new{number}", 0, AT + timedelta(days=1 + number))
+    assert len(shown) > len(set(shown))
+
+
+def test_what_is_withdrawn_meanwhile_is_left_out_and_its_page_is_full(given, home):
+    command, key = CURSORS["search knowledge"]
+    before = at_once(given, command, key)
+    gone = [name for name in before[5:] if name.startswith("e")][:3]
+
+    def between(number):
+        if number == 1:
+            with curate.changing(home, Author(Channel.CLI_PERSON), AT) as (_, txn):
+                for name in gone[:2]:
+                    txn.delete_entry(name, tombstone=True)
+                txn.update_entry(gone[2], scopes=("other",))
+
+    pages = walk(given, command, key, 5, between)
+    assert [one for page in pages for one in page] == [one for one in before if one not in gone]
+    assert [len(page) for page in pages[:-1]] == [5] * (len(pages) - 1)
+
+
+def test_a_page_can_be_asked_for_again(given):
+    first = given("sessions", "--limit", "5", "--cursor", "first", "--json").json
+    again = [given("sessions", "--limit", "5", "--cursor", first["next"], "--json").json] * 2
+    assert again[0] == again[1]
+    shown = given("sessions", "--limit", "5", "--cursor", "first")
+    assert "There are more: --cursor " in shown.err
+
+
+@pytest.mark.parametrize(
+    ("cursor", "command"),
+    [
+        ("nonsense", ["sessions"]),
+        ("0123456789abcdef.5", ["sessions"]),
+        ("../../key.5", ["sessions"]),
+        ("THEIRS", ["search", "needle"]),
+        ("THEIRS", ["sessions", "--archived"]),
+        ("THEIRS", ["sessions", "--all-projects"]),
+    ],
+)
+def test_a_cursor_of_something_else_is_refused(given, cursor, command):
+    """Else it would show rows of a question that was not asked."""
+    if cursor == "THEIRS":
+        page = given("sessions", "--limit", "5", "--cursor", "first", "--json").json
+        cursor = page["next"]
+    done = given(*command, "--cursor", cursor, "--json")
+    assert done.code == 1
+    assert "--cursor first" in done.err
+
+
+@pytest.mark.parametrize("option", [["--offset", "5"], ["--as-known-at", "now"]])
+def test_a_cursor_says_the_place_and_the_time_by_itself(given, option):
+    done = given("search", "needle", "--cursor", "first", *option)
+    assert done.code == 2
+    assert option[0] in done.err
+
+
+def test_what_is_kept_for_pages_names_nothing_and_is_private(given, home):
+    given("search", "needle", "--limit", "5", "--cursor", "first", "--json")
+    (kept,) = (home / "index" / "pages").iterdir()
+    assert "hub" not in kept.read_text()
+    assert "e1" not in json.loads(kept.read_text())["keys"]
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_lists_that_nobody_comes_back_to_go(given, home, monkeypatch):
+    from hypatia_mem.memory import paging
+
+    monkeypatch.setattr(paging, "_KEPT_LISTS", 3)
+    for _ in range(5):
+        given("sessions", "--limit", "5", "--cursor", "first", "--json")
+    assert len(list((home / "index" / "pages").iterdir())) == 3
+    paging.sweep(home, now=(datetime.now() + timedelta(days=2)).timestamp())
+    assert list((home / "index" / "pages").iterdir()) == []
