@@ -278,7 +278,8 @@ def _planned(
 
     every = [entry for name in names if (entry := _state(store, name)) is not None]
     within = _within(every, everywhere)
-    texts = _texts(store, names)
+    whole = store.session(asked) if not _is_there(store, asked) else None
+    texts = [*_texts(store, names), *([whole.title] if whole is not None else [])]
     values = tuple(dict.fromkeys(v for text in texts if (v := canonical(text))))
     long = [value for value in values if len(value) >= _CONTAINED]
     saying = {one.key: one for one in erasing.said_entries(store, long, within)}
@@ -299,13 +300,14 @@ def _planned(
     if within is not None:
         everyone = erasing.said_entries(store, long, None)
         outside = sum(one.key not in saying and one.key not in names for one in everyone)
+    titled = [one.id for one in erasing.said_titles(store, long, within)]
     return Plan(
         asked=asked,
         names=tuple(names),
         evidence=tuple(sorted(evidence)),
         summaries=tuple(name for name in summed if store.entry(name) is not None),
         statements=tuple(one.key for one in erasing.said_statements(store, long, names, within)),
-        titles=tuple(one.id for one in erasing.said_titles(store, long, within)),
+        titles=tuple(dict.fromkeys([*([whole.id] if whole else []), *titled])),
         others=tuple(others),
         elsewhere=outside,
         backups=tuple(one.id for one in backup.backups(home)),

@@ -245,16 +245,20 @@ def still_said(home: Path, job: Job) -> tuple[list[str], int, list[str], list[st
     A piece that something else says, which was not to be erased, is no trace of what was; in a row
     of nothing that is there it is one.
     """
+    from hypatia_mem.memory.sharing import archive
     from hypatia_mem.store import erasing
     from hypatia_mem.store.connection import open_store
 
+    pieces = Pieces(job.pieces)
+    kept = [n for n in archive.file_names(home) if pieces.in_file(archive.path_of(home, n))]
     with open_store(home, write=False) as store:
-        if not erasing.rows_in(store.connection, job.pieces):
+        files = {entry.name: entry.scopes for entry in store.entries(kept)}
+        if not files and not erasing.rows_in(store.connection, job.pieces):
             return [], 0, list(job.pieces), []
         others = erasing.pieces_of_others(store, job.pieces)
         odd = erasing.residue(store, job.pieces)
     erased = {*job.names, *job.evidence}
-    said = {
+    said = files | {
         name: scopes for names in others.values() for name, scopes in names if name not in erased
     }
     within = set(job.scopes or ())
@@ -267,9 +271,22 @@ def still_said(home: Path, job: Job) -> tuple[list[str], int, list[str], list[st
 def survey_after(home: Path, job: Job, strict: Sequence[str]) -> dict[str, Held]:
     """Return what each place still holds: of places that were cleared of every piece, any piece."""
     after = survey(home, strict)
+    after["kept files"] = _without_owner(home, after["kept files"])
     if len(strict) < len(job.pieces):
         after |= survey(home, job.pieces, only=_CLEARED)
     return after
+
+
+def _without_owner(home: Path, held: Held) -> Held:
+    """Leave out the kept files of entries that are there: they are told of as those entries."""
+    from hypatia_mem.store.connection import open_store
+
+    names = [path.partition("/")[2] for path in held.paths]
+    with open_store(home, write=False) as store:
+        there = {entry.name for entry in store.entries(names)}
+    held.paths = [path for path in held.paths if path.partition("/")[2] not in there]
+    held.files = len(held.paths)
+    return held
 
 
 def problems_of(after: Mapping[str, Held]) -> list[str]:
@@ -282,9 +299,7 @@ def problems_of(after: Mapping[str, Held]) -> list[str]:
                 " they hold: hypatia-mem doctor names them; remove them if they are not needed"
             )
         if held.total:
-            where = ", ".join(held.paths[:3])
-            hint = "; erase it by its name too (--id)" if place == "kept files" else ""
-            found.append(f"the {place} still holds it: {where}{hint}")
+            found.append(f"the {place} still holds it: {', '.join(held.paths[:3])}")
     return found
 
 
