@@ -64,8 +64,8 @@ with open_store(home, write=True, deadline=120) as store:
         with store.transaction(Author(Channel.HOOK), now=now) as txn:
             said = [Message(one, f"hook:{one}-{n}", "user", "short", now) for n in range(1, 9)]
             txn.put_messages(one, said, "app")
-            txn.put_entry(Entry("gone", "x" * number))
-            txn.put_entry(Entry("kept", f"{number}", kind="rule"), replace=True)
+            txn.put_entry(Entry("gone", "x" * number, scopes=("app",)))
+            txn.put_entry(Entry("kept", f"{number}", kind="rule", scopes=("app",)), replace=True)
             txn.set_cursor("k", 2 * number + 1)
         with store.transaction(Author(Channel.HOOK), now=now) as txn:
             txn.amend_messages(one, {n: {"uuid": f"{one}-{n}"} for n in range(1, 9)})
