@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ __all__ = [
     "home",
     "now",
     "own_home",
+    "reach_of",
     "scopes_for",
     "shelf",
 ]
@@ -139,6 +141,21 @@ def _claimed(folder: str) -> str:
 
     with open_store(home(), write=True) as store, store.transaction(author(), now=now()) as txn:
         return projects.claim(store, txn, folder)
+
+
+def reach_of(names: Iterable[str], scope: list[str] | None, all_projects: bool) -> list[str] | None:
+    """Return the scopes to work in, as ``scopes_for``; NotFound when a name is of another project.
+
+    For a command that is given names: a name says nothing about whose it is.
+    """
+    from hypatia_mem.memory import reach
+    from hypatia_mem.store.connection import open_store
+
+    scopes = scopes_for(scope, all_projects)
+    if scopes is not None:
+        with open_store(home(), write=False) as store:
+            reach.refuse_foreign(store, names, scopes)
+    return scopes
 
 
 def scopes_for(scope: list[str] | None, all_projects: bool) -> list[str] | None:

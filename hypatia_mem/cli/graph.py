@@ -297,8 +297,10 @@ def knowledge_create(  # noqa: PLR0913 - one each for its options
     _report(outcome, f"Created knowledge: {outcome.name}", as_json)
 
 
-def knowledge_get(name: _Name, as_json: AsJson = False) -> None:
-    """Print a knowledge entry as JSON: name, content, created_at.
+def knowledge_get(
+    name: _Name, scope: Scopes = None, all_projects: AllProjects = False, as_json: AsJson = False
+) -> None:
+    """Print a knowledge entry of this project, or a global one: name, content, created_at.
 
     A missing one is a sentence and exit code 0, as Hypatia has it; with --json an error.
 
@@ -306,11 +308,14 @@ def knowledge_get(name: _Name, as_json: AsJson = False) -> None:
     Example:
       hypatia-mem knowledge-get "rule:never-mock-the-database"
     """
+    from hypatia_mem.memory import reach
     from hypatia_mem.store.connection import open_store
 
+    scopes = context.scopes_for(scope, all_projects)
     with open_store(context.home(), write=False) as store:
         entry = store.entry(name)
     if entry is not None and not is_withheld(entry):
+        reach.refuse(name, entry.scopes, scopes)
         print_json(entry_row(entry))
     elif as_json:
         raise NotFound(f"knowledge {name!r}")
@@ -327,11 +332,14 @@ def knowledge_update(  # noqa: PLR0913 - one each for its options
     scopes: _ScopeList = None,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """Change fields of a knowledge entry; what is not named stays, "" clears.
 
-    Only --scopes "" is different: it makes the entry global, as it does on creation.
+    Only --scopes "" is different: it makes the entry global, as it does on creation. An entry of
+    another project is changed when --scope names that project, or with --all-projects.
 
     \b
     Example:
@@ -352,6 +360,7 @@ def knowledge_update(  # noqa: PLR0913 - one each for its options
     if scopes is not None:
         fields["scopes"] = values.parse_scopes(scopes)
     fields |= values.parse_validity(valid_from, valid_to)
+    context.reach_of([name], scope, all_projects)
     outcome = curate.update_entry(
         context.home(), name, fields, author=context.author(), now=context.now()
     )
@@ -359,10 +368,13 @@ def knowledge_update(  # noqa: PLR0913 - one each for its options
     _report(outcome, f"{verb}: {name}", as_json)
 
 
-def knowledge_delete(name: _Name, as_json: AsJson = False) -> None:
+def knowledge_delete(
+    name: _Name, scope: Scopes = None, all_projects: AllProjects = False, as_json: AsJson = False
+) -> None:
     """Delete a knowledge entry and the statements that name it.
 
-    The value may come back; "forget" is what keeps it away.
+    The value may come back; "forget" is what keeps it away. An entry of another project is deleted
+    when --scope names that project, or with --all-projects.
 
     \b
     Example:
@@ -370,6 +382,7 @@ def knowledge_delete(name: _Name, as_json: AsJson = False) -> None:
     """
     from hypatia_mem.memory import curate
 
+    context.reach_of([name], scope, all_projects)
     outcome = curate.delete_entry(context.home(), name, author=context.author(), now=context.now())
     _report(outcome, f"Deleted knowledge: {name}", as_json)
 

@@ -49,6 +49,8 @@ def history(
     ],
     limit: Limit = 50,
     withheld: _Withheld = False,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """List the versions of an entry or a statement: when, by whom, and what changed.
@@ -60,10 +62,13 @@ def history(
       hypatia-mem history "rule:never-mock-the-database"
     """
     from hypatia_mem.memory import history as history_
+    from hypatia_mem.memory import reach
     from hypatia_mem.store.connection import open_store
 
+    scopes = context.scopes_for(scope, all_projects)
     with open_store(context.home(), write=False) as store:
         found, number = history_.states(store, _words(name), withheld=withheld)
+    reach.refuse(_name(found[-1]), found[-1].value.scopes, scopes)
     if number is not None:
         _print_version(history_.version_of(found, number, withheld=withheld), as_json)
         return
@@ -93,6 +98,8 @@ def diff(
         ),
     ] = None,
     withheld: _Withheld = False,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """Show how two versions of an entry differ, line by line, tags and scopes too.
@@ -103,13 +110,17 @@ def diff(
     """
     from hypatia_mem.jse.rows import time_text
     from hypatia_mem.memory import history as history_
+    from hypatia_mem.memory import reach
     from hypatia_mem.store.connection import open_store
 
+    scopes = context.scopes_for(scope, all_projects)
     with open_store(context.home(), write=False) as store:
         olds, first = history_.states(store, _words([old]), withheld=withheld)
         news, last = olds, None
         if new is not None:
             news, last = history_.states(store, _words([new]), withheld=withheld)
+    for states in (olds, news):
+        reach.refuse(_name(states[-1]), states[-1].value.scopes, scopes)
     if first is None:
         first = olds[-2 if len(olds) > 1 else -1].number
     found = history_.difference(
@@ -137,6 +148,8 @@ def revert(
         ),
     ],
     withheld: _Withheld = False,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """Bring back what a version said, as a new version; nothing of history is lost.
@@ -148,10 +161,17 @@ def revert(
       hypatia-mem revert "rule:never-mock-the-database@2"
     """
     from hypatia_mem.memory import history as history_
+    from hypatia_mem.memory import reach
+    from hypatia_mem.store.connection import open_store
 
+    words, scopes = _words(name), context.scopes_for(scope, all_projects)
+    if scopes is not None:
+        with open_store(context.home(), write=False) as store:
+            found, _ = history_.states(store, words, withheld=withheld)
+        reach.refuse(_name(found[-1]), found[-1].value.scopes, scopes)
     outcome = history_.revert(
         context.home(),
-        _words(name),
+        words,
         withheld=withheld,
         author=context.author(),
         now=context.now(),

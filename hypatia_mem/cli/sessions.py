@@ -161,19 +161,24 @@ def show(
     raw_parts: Annotated[
         bool, typer.Option("--raw-parts", help="Include tool calls and results.")
     ] = False,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show an entry, a message, or the turns of a session.
+    """Show an entry, a message, or the turns of a session, of this project or a global one.
 
     \b
     Example:
       hypatia-mem show 7f3c0c1e-... --from 40 --limit 10
     """
+    from hypatia_mem.memory import reach
     from hypatia_mem.store.connection import open_store
 
+    scopes = context.scopes_for(scope, all_projects)
     with open_store(context.home(), write=False) as store:
         session = store.session(what)
         if session is not None:
+            reach.refuse(what, (session.project,), scopes)
             messages = store.messages(what, start=first, limit=limit)
             _show_session(session, messages, reasoning, raw_parts, as_json)
             return
@@ -183,6 +188,7 @@ def show(
                 f"{what!r} is neither an entry nor a session",
                 hint='Look for it with: hypatia-mem search "..."',
             )
+        reach.refuse(what, entry.scopes, scopes)
         message = _message_of(store, entry)
     if message is not None:
         _show_message(message, reasoning, raw_parts, as_json)

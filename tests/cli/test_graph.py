@@ -86,7 +86,7 @@ def test_scopes_of_creation(cli, scopes, stored):
     cli("knowledge-create", "x", *option)
     cli("statement-create", "a", "is_a", "b", *option)
 
-    assert cli("knowledge-get", "x").json["content"]["scopes"] == stored
+    assert cli("knowledge-get", "x", "--all-projects").json["content"]["scopes"] == stored
     [row] = cli("query", '["$statement", ["$triple", "a", "$*", "$*"]]', "--all-projects").json
     assert row["content"]["scopes"] == stored
 

@@ -98,7 +98,7 @@ def test_a_tag_is_asked_for_by_exit_code(given, arguments, code):
 
 def test_what_is_deleted_leaves_the_lists(given):
     """And so does a scope with its last entry."""
-    given("knowledge-delete", "c")
+    given("knowledge-delete", "c", "--scope", "my-app")
     given("knowledge-update", "a", "--tags", "")
 
     assert "my-app" not in given("scope", "list").out
