@@ -103,6 +103,7 @@ COMMANDS: dict[str, Row] = {
     "graph": Row(
         _ROOM + "network", "graph", "Neighbours, paths, communities; check, export, merge."
     ),
+    "handoff": Row(_ROOM + "handoff", "handoff", "What a session leaves to the next: a card."),
     "extract": Row(_ROOM + "extract", "extract", "Keep the lessons of work that is finished."),
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
     "jobs": Row(_ROOM + "jobs", "jobs", "Cold work: what is due or failed; retry, drop."),

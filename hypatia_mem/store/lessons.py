@@ -13,7 +13,7 @@ from hypatia_mem.store import rows
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["CURSOR", "News", "known_units", "lessons", "news", "said_since"]
+__all__ = ["CURSOR", "News", "known_units", "last_turn", "lessons", "news", "said_since"]
 
 CURSOR = "extract:"  # and the session's id: the last turn that a work unit was sought in
 _UNIT = "work-unit"
@@ -66,6 +66,14 @@ def said_since(store: Store, session_id: str, after: int, most: int) -> list[Mes
         [session_id, after, most],
     )
     return [rows.message_of(row) for row in found]
+
+
+def last_turn(store: Store, session_id: str) -> int:
+    """Return the number of a session's last turn, 0 where there is none."""
+    found = store.execute(
+        "SELECT coalesce(max(turn), 0) FROM message WHERE session_id = ?", [session_id]
+    ).fetchone()
+    return int(found[0]) if found else 0
 
 
 def known_units(store: Store, scopes: Sequence[str]) -> list[Entry]:

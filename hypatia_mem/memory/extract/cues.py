@@ -22,6 +22,7 @@ __all__ = [
     "GOES_ON",
     "LOG_LINE",
     "PASSING",
+    "UNDONE",
 ]
 ANNOUNCES = re.compile(
     r"^\W*(?:ok(?:ay)?|great|thanks|thank you|perfect|cool|nice|good|alright|right|gut|super|danke|merci|"
@@ -141,4 +142,12 @@ PASSING = re.compile(
 )
 LOG_LINE = re.compile(
     r"0x[0-9a-f]{4,}|^\W*(?:\[?\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|DEBUG|TRACE|INFO)\b"
+)
+UNDONE = re.compile(
+    r"\b(?:to-?do|fixme|not (?:yet|done|finished|implemented)|still (?:need|have|has|missing|to do|open|failing|fails)|"
+    r"remain(?:s|ing)\b|left to do|next steps?|unfinished|we(?:'ll| will) (?:need|have) to|later we|follow-?up|blocked (?:by|on)|"
+    r"noch (?:nicht|offen|zu tun|fehlt)|fehlt noch|offen(?: ist| bleibt)?|nächste[rn]? schritte?|"
+    r"reste à|il reste|pas encore|prochaine étape|à faire|falta(?:n)?\b|queda(?:n)? (?:por|pendiente)|pendiente|todavía no|próximo paso)\b"
+    r"|还没|尚未|待办|下一步|剩下|未完成|まだ(?!.{0,6}ない[？?])|未対応|残り|次のステップ|やること",
+    re.IGNORECASE,
 )

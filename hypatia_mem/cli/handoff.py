@@ -1,0 +1,46 @@
+"""``handoff``: the card that one session hands to the next."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hypatia_mem.cli import context, values
+from hypatia_mem.cli.options import AsJson
+from hypatia_mem.cli.output import print_json, say
+
+__all__ = ["handoff"]
+
+
+def handoff(
+    session: Annotated[
+        str, typer.Option("--session", help="This session; by default the project's latest.")
+    ] = "",
+    tokens: Annotated[
+        int, typer.Option("--tokens", min=100, max=20_000, help="The card's length at most.")
+    ] = 2000,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a session leaves to the next: goals, decisions, what is open, files.
+
+    Every line is somebody's words or a tool's, with the turn it stands on.
+
+    \b
+    Example:
+      hypatia-mem handoff
+    """
+    from dataclasses import asdict
+
+    from hypatia_mem.memory import handoff as handing
+
+    scopes = context.scopes_for(None, False)
+    found = handing.card(
+        context.home(),
+        project=scopes[0] if scopes else None,
+        session_id=values.checked(session, "the session") if session else "",
+    )
+    if as_json:
+        print_json({**asdict(found), "text": handing.render(found, tokens)})
+    else:
+        say(handing.render(found, tokens))
