@@ -21,6 +21,7 @@ from typing import Any
 ANSWER = "Answer."
 SUMMARY = "The person asked for small things and got them. Nothing is open."
 TITLE = "Small things done"
+OWN = "hypatia-mem:internal"  # the first line of what the memory itself asks by the client
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Step:
 
 @dataclass
 class Request:
-    """What the client asked: ``kind`` is main, summary, title or other."""
+    """What the client asked: ``kind`` is main, summary, title or own (the memory's question)."""
 
     at: float
     kind: str
@@ -56,6 +57,7 @@ class Stub:
 
     requests: list[Request] = field(default_factory=list)
     port: int = 0
+    own: Step = Step(ANSWER)  # what the memory's questions are answered
     _scripts: dict[str, deque[Step]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -89,6 +91,8 @@ class Stub:
             self.requests.append(Request(time.time(), kind, body))
             if kind == "summary":
                 return kind, Step(f"<analysis>short</analysis>\n<summary>\n{SUMMARY}\n</summary>")
+            if kind == "own":
+                return kind, self.own
             if kind == "title":
                 return kind, Step(json.dumps({"title": TITLE, "isNewTopic": True}))
             script = self._script_of(body)
@@ -116,6 +120,9 @@ def _texts(message: Mapping[str, Any]) -> list[str]:
 
 def _kind(body: Mapping[str, Any]) -> str:
     messages = body.get("messages") or []
+    asked = [text for one in messages if one.get("role") == "user" for text in _texts(one)]
+    if any(text.startswith(OWN) for text in asked):
+        return "own"
     last = " ".join(_texts(messages[-1])) if messages else ""
     if "<summary>" in last and "summary of" in last:
         return "summary"

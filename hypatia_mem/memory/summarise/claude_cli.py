@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from hypatia_mem.capture.hook import GUARD
-from hypatia_mem.memory.summarise.prompted import Question, Reply, Usage
+from hypatia_mem.memory.summarise.prompted import MAX_TOKENS, Question, Reply, Usage
 from hypatia_mem.memory.summarise.protocol import FailureKind, SummaryFailed
 
 __all__ = ["DEFAULT_MODEL", "FOLDER", "ClaudeCli", "child_environment"]
@@ -51,15 +51,16 @@ _KEPT = frozenset(
         "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
     }
 )  # fmt: skip
-_SIGNING_IN = (
-    "invalid api key",
-    "/login",
-    "authentication",
-    "oauth",
-    "not logged in",
-    "401",
-    "403",
-)
+# A summary takes no long reasoning, and what is tried again is the cascade's own affair.
+_SHORT = {
+    "MAX_THINKING_TOKENS": "0",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(MAX_TOKENS),
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+}
+# Where the client gives no number; it is told in English whatever the person speaks.
+_SIGNING_IN = ("invalid api key", "/login", "authenticat", "oauth", "not logged in")
+_LIMITED = ("rate limit", "usage limit", "limit reached", "hit your limit")
+_CUT_OFF = ("econnrefused", "enotfound", "connection error", "unable to connect", "econnreset")
 _LONGEST = 16 * 1024 * 1024  # characters of output that are read
 
 
@@ -145,13 +146,15 @@ class ClaudeCli:
             process, self._running = self._running, None
         if process is None or process.poll() is not None:
             return
-        with contextlib.suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired, ValueError, OSError):
-            process.communicate(timeout=5)
+        for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            with contextlib.suppress(OSError):
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, number)
+                else:
+                    process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired, ValueError, OSError):
+                process.communicate(timeout=2)
+                return
 
     def _arguments(self, question: Question) -> list[str]:
         return [
@@ -176,7 +179,7 @@ def child_environment(environ: Mapping[str, str], project_keys: frozenset[str]) 
         and (not name.startswith("CLAUDE_CODE_") or name in _KEPT)
         and value not in project_keys
     }
-    return {**kept, GUARD: "1"}
+    return {**kept, **_SHORT, GUARD: "1"}
 
 
 def _read(out: str, err: str, code: int) -> Reply:
@@ -221,13 +224,12 @@ def _usage(found: Mapping[str, Any]) -> Usage:
 def _failure(said: str, code: int, status: object) -> SummaryFailed:
     """Tell apart why there is no answer; what the client said is not repeated."""
     low = said.lower()
-    if status in (401, 403) or any(word in low for word in _SIGNING_IN):
+    told = status if isinstance(status, int) else 0
+    if told in (401, 403) or (not told and any(word in low for word in _SIGNING_IN)):
         return SummaryFailed(
             FailureKind.AUTH, "claude is not signed in", hint="Run claude once and sign in."
         )
-    if status == 429 or any(
-        word in low for word in ("429", "rate limit", "usage limit", "limit reached")
-    ):
+    if told == 429 or (not told and any(word in low for word in _LIMITED)):
         return SummaryFailed(FailureKind.RATE, "claude has reached its limit of use")
     if "budget" in low:
         return SummaryFailed(
@@ -236,9 +238,6 @@ def _failure(said: str, code: int, status: object) -> SummaryFailed:
         )
     if "too long" in low:
         return SummaryFailed(FailureKind.TOO_LONG, "these sources are more than the model takes")
-    if any(
-        word in low
-        for word in ("econnrefused", "enotfound", "connection error", "unable to connect")
-    ):
+    if any(word in low for word in _CUT_OFF):
         return SummaryFailed(FailureKind.UNREACHABLE, "claude could not reach its model")
     return SummaryFailed(FailureKind.UNAVAILABLE, f"claude ended without an answer (code {code})")
