@@ -35,8 +35,8 @@ _PATH = re.compile(r'"(?:file_path|notebook_path|path)"\s*:\s*"((?:[^"\\]|\\.)*)
 _COMMAND = re.compile(r'"command"\s*:\s*"((?:[^"\\]|\\.)*)"?')
 _TESTS = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|go test|cargo (?:test|nextest)|rspec"
-    r"|phpunit|ctest|(?:npm|pnpm|yarn|bun)(?: run)? test|gradle\w* test|mvn \S*test|dotnet test|swift test"
-    r"|make (?:test|check))\b"
+    r"|phpunit|ctest|(?:npm|pnpm|yarn|bun)(?: run)? test|gradle\w* test|mvn \S*test|dotnet test"
+    r"|swift test|make (?:test|check))\b"
 )
 _FAILED = (
     re.compile(r"^(?:FAILED|ERROR) (\S+(?:::\S+)?)", re.MULTILINE),

@@ -166,6 +166,7 @@ def test_of_the_store(home):
             own = [
                 replace(one, session_id=name, uuid=f"{name}{one.uuid}", turn=None) for one in WORK
             ]
+            txn.put_session(Session(name, project="app"))
             txn.put_messages(name, own, "app")
     with (
         open_store(home, write=True) as store,
