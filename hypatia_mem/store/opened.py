@@ -210,11 +210,17 @@ class Store:
         return [(rows.session_of(row), row["turns"]) for row in found]
 
     def messages(self, session_id: str, *, start: int = 1, limit: int = 1000) -> list[Message]:
-        """Return a session's messages from turn ``start`` on, in order."""
+        """Return a session's messages from turn ``start`` on, in order.
+
+        One that was deleted or is withheld has neither text nor parts.
+        """
         found = self.run(
             """
-            SELECT message.*, entry.content FROM message
-            LEFT JOIN entry ON entry.name = 'msg-' || message.session_id || '-' || message.turn
+            SELECT message.* REPLACE (
+                CASE WHEN entry.name IS NULL THEN '[]' ELSE message.parts END AS parts
+            ), entry.content FROM message
+            LEFT JOIN live_entry AS entry
+                ON entry.name = 'msg-' || message.session_id || '-' || message.turn
             WHERE message.session_id = ? AND message.turn >= ? ORDER BY message.turn LIMIT ?
             """,
             [session_id, start, limit],

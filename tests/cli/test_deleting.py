@@ -174,11 +174,37 @@ def test_a_deleted_turn_is_not_told_in_the_next_brief(cli, home, project):
         store.transaction(Author(Channel.HOOK), now=NOW) as txn,
     ):
         txn.put_session(Session("s-2", project="app", updated_at=NOW))
-        said = [("user", "look at zebra"), ("assistant", "zebra is done"), ("user", "and now")]
+        said = [("user", "look at zebra"), ("assistant", "zebra is done")]
         txn.put_messages(
             "s-2", [Message("s-2", f"z{n}", *one, NOW) for n, one in enumerate(said)], "app"
         )
     curate.refresh(home)
+    assert "zebra" in cli("brief").out
     assert cli("delete", "s-2:1-2").code == 0
-    told = "".join(path.read_text() for path in (home / "briefs").iterdir() if path.is_file())
-    assert "zebra" not in told
+    assert "zebra" not in cli("brief").out
+
+
+def test_a_suppressed_turn_is_shown_nowhere_and_comes_back_whole(cli, home, project):
+    """Neither its words nor its tools', in the session it belongs to."""
+    from hypatia_mem.memory import curate
+
+    parts = ({"type": "tool_use", "name": "Bash", "input": "zebra", "id": "t1"},)
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.HOOK), now=NOW) as txn,
+    ):
+        txn.put_session(Session("s-2", project="app", updated_at=NOW))
+        one = Message("s-2", "z1", "assistant", "zebra is done", NOW, parts=parts)
+        txn.put_messages("s-2", [Message("s-2", "z0", "user", "hello", NOW), one], "app")
+    curate.refresh(home)
+
+    def shown() -> str:
+        return cli("show", "s-2", "--raw-parts").out + cli("brief").out
+
+    assert shown().count("zebra") >= 3
+    done = cli("bulk", "suppress", "--session", "s-2", "--text", "zebra", "--select", "1", "--yes")
+    assert done.code == 0
+    assert "zebra" not in shown()
+    assert "hello" in shown()
+    assert cli("undo").code == 0
+    assert shown().count("zebra") >= 3
