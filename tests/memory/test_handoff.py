@@ -164,7 +164,14 @@ def test_of_the_store(home):
             store.transaction(Author(Channel.TRANSCRIPT), now=when) as txn,
         ):
             own = [
-                replace(one, session_id=name, uuid=f"{name}{one.uuid}", turn=None) for one in WORK
+                replace(
+                    one,
+                    session_id=name,
+                    uuid=f"{name}{one.uuid}",
+                    turn=None,
+                    at=one.at - (NOW - when),
+                )
+                for one in WORK
             ]
             txn.put_session(Session(name, project="app"))
             txn.put_messages(name, own, "app")
