@@ -1,7 +1,7 @@
 """Words that stand for one another when people talk about their work, in several languages.
 
 One line a concept. ``likeness`` counts the words of a line as one word; ``~`` begins a line of
-words that say little by themselves. Nobody's words but ours: a language that is missing here is
+words that say little by themselves, ``!`` one of a name that no other name stands for. Nobody's words but ours: a language that is missing here is
 compared by its own words alone.
 """
 
@@ -9,7 +9,7 @@ compared by its own words alone.
 
 from __future__ import annotations
 
-__all__ = ["CONCEPTS", "EMPTY", "NEGATIONS", "NO_GO"]
+__all__ = ["CONCEPTS", "EMPTY", "NEGATIONS", "NO_GO", "OPPOSITES"]
 
 CONCEPTS = """
 database db databases datenbank datenbanken base-de-donnees bdd base-de-datos banco-de-dados 数据库 资料库 データベース 데이터베이스 база-данных бд
@@ -106,11 +106,56 @@ encrypt encrypted encryption verschluesseln verschluesselt verschluesselung chif
 performance fast quick speed schnell geschwindigkeit rapide vitesse rapido velocidad 性能 速度 快 速い быстро
 format formatted formatting formatieren formater formato 格式 フォーマット формат
 language sprache langue idioma 语言 言語 язык
-javascript js
-typescript ts
-python py
-kubernetes k8s
-postgres postgresql pg
+! javascript js
+! typescript ts
+! python py
+! kubernetes k8s
+! postgres postgresql pg
+! redis
+! mysql mariadb
+! mongodb mongo
+! sqlite
+! clickhouse
+! kafka
+! rabbitmq
+! elasticsearch opensearch
+! amazon aws
+! azure
+! google gcp
+! github
+! gitlab
+! bitbucket
+! jenkins
+! docker podman
+! nginx
+! apache
+! linux
+! windows
+! macos
+! slack
+! jira
+! stripe
+! paypal
+! django
+! flask
+! rails
+! react
+! angular
+! vue
+! rust
+! golang
+! ruby
+! php
+! english englisch anglais ingles 英文 英语 английский
+! german deutsch allemand aleman 德文 德语
+! french franzoesisch francais frances 法文 法语
+! spanish spanisch espagnol espanol 西班牙语
+! chinese chinesisch chinois chino 中文 汉语
+! american
+! british
+user-interface ui gui benutzeroberflaeche oberflaeche interface-utilisateur interfaz 界面 用户界面 画面
+open opened offen geoeffnet ouvert abierto abierta 打开 開く открыт
+enable enabled activate activated turn-on switch-on aktivieren aktiviert einschalten activer active activar activado 启用 有効 включить включен
 environment-variable env-var
 documented documents
 feature features funktionalitaet fonctionnalite funcionalidad 功能 機能 функция-продукта
@@ -196,12 +241,18 @@ het een en of van te in op aan met voor door is zijn wordt worden dat die dit er
 
 # Words that turn a sentence round; those of one line say it once, however often they stand there.
 NEGATIONS = """
-not no never nor neither none nobody nothing dont doesnt didnt isnt arent wasnt cant cannot wont shouldnt mustnt neednt wouldnt nicht nie niemals kein keine keinen keinem keiner keines keinerlei weder pas jamais aucun aucune nunca jamas ningun ninguna ninguno tampoco nao non mai nessun nessuna niet nooit geen nie nigdy не никогда нельзя ни никакой никаких никакие нет
+not no never nor neither none nobody nothing nowhere dont doesnt didnt isnt arent wasnt cant cannot wont shouldnt mustnt neednt wouldnt nicht nichts niemand nirgends nie niemals kein keine keinen keinem keiner keines keinerlei weder pas rien personne jamais aucun aucune nada nadie nunca jamas ningun ninguna ninguno tampoco nao non mai nessun nessuna niet nooit geen nie nigdy не ничего никто никогда нельзя ни никакой никаких никакие нет
 without ohne sans sin sem senza zonder bez без
 avoid avoids avoiding forbid forbids forbidden prohibit prohibited prohibits ban banned bans disallow disallowed refrain abstain refuse reject vermeide vermeiden vermeidet verboten verbiete untersagt unzulaessig verzichte verzichten tabu eviter evitez evite interdit interdite interdits interdites proscrit proscrire evita evitar eviten evite prohibido prohibida prohibidos prohibidas proibido proibida evitare vietato vietata запрещено запрещен запрещена избегать избегайте taboo
 skip skips skipping forget forgets omit omits vergessen vergiss ueberspringen auslassen oublier oubliez omettre olvidar olvides omitir saltar забывать забудь пропускать
 instead rather statt anstatt plutot vez lugar вместо
 unless ausser sauf salvo кроме
+"""
+
+# A word that says the opposite of another: that one, turned round.
+OPPOSITES = """
+open: closed shut geschlossen ferme fermee cerrado cerrada 关闭 закрыт
+enable: disable disabled deactivate deactivated turn-off switch-off deaktivieren deaktiviert abschalten ausschalten desactiver desactive desactivar desactivado 禁用 無効 выключить отключен
 """
 
 NO_GO = """

@@ -30,13 +30,13 @@ from hypatia_mem.store.lookalikes import seen
 __all__ = ["LIKE", "Index", "Sketch", "likeness", "parsed", "sketch"]
 
 VERSION = "1"
-LIKE = 0.68  # from here on a wording is taken for the same
-_LEAST_SHARE = 0.58  # of what was forgotten that has to be there
+LIKE = 0.72  # from here on a wording is taken for the same
+_LEAST_SHARE = 0.65  # of what was forgotten that has to be there
 _LEAST_WEIGHT = 7  # a text that says less has no sketch: too much would be like it
 _MOST_WORDS = 400  # of a forgotten text that are sketched
 _DIGITS = 8  # hex digits of a digest
 _WIDEST = 3  # sentences that are looked at together
-_HARD, _PLAIN, _LIGHT = 6, 4, 1  # how much a number, a word, and a word that says little counts
+_NUMBER, _OWN, _PLAIN, _LIGHT = 5, 4, 3, 1  # how much words count: numbers, rare words, known ones
 
 _CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _SENTENCE = re.compile(r"[^.!?;:\n。！？；]+(?:[.:](?=\S)[^.!?;:\n。！？；]*)*")
@@ -68,6 +68,14 @@ _SUFFIXES = (
     "ого", "ому", "ые", "ый", "ая", "ое", "ть", "ет", "ют", "ит", "ат", "s", "e", "n", "t", "d",
     "a", "o", "y", "i", "и", "ы", "а", "о", "е", "у", "я", "ь", "й", "ю",
 )  # fmt: skip
+
+
+class Concept(NamedTuple):
+    """What some words stand for, how much they count, whether one excludes another (a name)."""
+
+    form: str
+    weight: int
+    hard: bool
 
 
 class Word(NamedTuple):
@@ -188,12 +196,11 @@ def likeness(known: Sketch, said: Sketch) -> float:
     missing = any(word.hard for n, word in enumerate(known.words) if n not in matched)
     if strange and missing:  # another number, another version, in the place of one
         return 0.0
-    mine = sum(known.words[number].weight for number in matched)
-    share = mine / _weight(known.words)
-    if share < _LEAST_SHARE or not theirs:
+    shared = sum(known.words[number].weight for number in matched)
+    whole = _weight(known.words)
+    if shared < _LEAST_SHARE * whole:
         return 0.0
-    cover = theirs / _weight(said.words)
-    return 2 * share * cover / (share + cover)
+    return 2 * shared / (whole + shared + _weight(said.words) - theirs)
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -213,6 +220,9 @@ def _said(text: str) -> Said:
         if group is not None:
             turns.add(group)
             continue
+        if token in _opposites():
+            turns.add(_opposites()[token])
+            token = _opposites()[token]
         for word in _words(token, token in names):
             if not have.intersection(word.forms):
                 words.append(word)
@@ -259,7 +269,7 @@ def _words(token: str, named: bool) -> Iterator[Word]:
     if any(map(str.isdigit, token)):
         plain = seen(token)
         if token.isdigit() or len(token) < 4 or sum(map(str.isdigit, token)) * 3 > len(token):
-            yield Word(("#" + token,), _HARD, hard=True)
+            yield Word(("#" + token,), _NUMBER, hard=True)
             return
         token = plain
         found = _concept(token)
@@ -273,13 +283,11 @@ def _words(token: str, named: bool) -> Iterator[Word]:
         return
     if len(token) < 2:
         return
-    yield Word(_forms(token), _PLAIN, hard=named)
+    yield Word(_forms(token), _OWN, hard=named)
 
 
-def _of_concept(found: tuple[str, int]) -> Word:
-    number = found[0].lstrip("=")
-    hard = found[1] == _HARD
-    return Word(("=" + number,), found[1], hard=hard)
+def _of_concept(found: Concept) -> Word:
+    return Word((found.form,), found.weight, found.hard)
 
 
 def _forms(token: str) -> tuple[str, ...]:
@@ -334,26 +342,25 @@ def _pairs(run: str) -> Iterator[Word]:
 
 
 @cache
-def _concepts() -> Mapping[str, tuple[str, int]]:
+def _concepts() -> Mapping[str, Concept]:
     """Return every word of the table with its concept and how much it counts."""
     from hypatia_mem.store.concepts import CONCEPTS
 
-    found: dict[str, tuple[str, int]] = {}
+    found: dict[str, Concept] = {}
     for number, line in enumerate(CONCEPTS.strip().splitlines()):
         words = line.split()
-        light = words[0] == "~"
-        for written in words[light:]:
-            word = written.replace("-", "")
-            hard = words[0] in _DAYS or any(other.isdigit() for other in words)
-            weight = _LIGHT if light else _HARD if hard else _PLAIN
-            name = _folded(word)
-            found.setdefault(name, (str(number), weight))
+        mark = words[0] if words[0] in "~!" else ""
+        hard = mark == "!" or words[0] in _DAYS or any(other.isdigit() for other in words)
+        concept = Concept(f"={number}", _LIGHT if mark == "~" else _OWN if mark else _PLAIN, hard)
+        for written in words[bool(mark) :]:
+            name = _folded(written.replace("-", ""))
+            found.setdefault(name, concept)
             if "-" not in written and not _IS_CJK.match(name) and len(name) > 4:
-                found.setdefault("/" + _stem(name), (str(number), weight))
+                found.setdefault("/" + _stem(name), concept)
     return found
 
 
-def _concept(token: str) -> tuple[str, int] | None:
+def _concept(token: str) -> Concept | None:
     table = _concepts()
     return (
         table.get(token)
@@ -365,15 +372,16 @@ def _concept(token: str) -> tuple[str, int] | None:
 @cache
 def _phrases() -> re.Pattern[str]:
     """Return what finds the words of the table that are several in a text."""
-    from hypatia_mem.store.concepts import CONCEPTS
+    from hypatia_mem.store.concepts import CONCEPTS, OPPOSITES
 
-    found = {_folded(word) for word in CONCEPTS.split() if "-" in word}
+    listed = (CONCEPTS + OPPOSITES).split()
+    found = {_folded(word) for word in listed if "-" in word}
     parts = sorted((word.replace("-", r"[\s-]+") for word in found), key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(parts)})s?\b")
 
 
 @cache
-def _compound(token: str) -> tuple[tuple[str, int], ...]:
+def _compound(token: str) -> tuple[Concept, ...]:
     """Return the concepts that a long word is put together from (``Integrationstests``)."""
     if len(token) < 9:
         return ()
@@ -405,6 +413,17 @@ def _negations() -> Mapping[str, int]:
         for group, line in enumerate(NEGATIONS.strip().splitlines())
         for word in line.split()
     }
+
+
+@cache
+def _opposites() -> Mapping[str, str]:
+    from hypatia_mem.store.concepts import OPPOSITES
+
+    found: dict[str, str] = {}
+    for line in OPPOSITES.strip().splitlines():
+        word, _, others = line.partition(":")
+        found.update(dict.fromkeys((_folded(one.replace("-", "")) for one in others.split()), word))
+    return found
 
 
 @cache

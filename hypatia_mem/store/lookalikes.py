@@ -5,8 +5,6 @@ letters of other scripts, digits for letters, accents, marks between the letters
 Digits stay apart from one another, so no number becomes another number.
 """
 
-
-
 from __future__ import annotations
 
 import re
@@ -173,8 +171,7 @@ _SMALL = {
     ]
 }
 _LEET = dict(zip("013457@$!|¡€£¢+", "oleastaslllelct", strict=True)) | {"8": "b"}
-_MARKS = "@$!|¡€£¢+"
-_INSIDE = re.compile(rf"(?<=\w)[{re.escape(_MARKS)}](?=\w)|(?<!\w)[@$€£¢](?=[^\W\d])")
+_SIGNS = re.compile(r"[@$€£¢]|(?<=\w)[!|¡+](?=\w)")
 _PAIRS = (("rn", "m"), ("vv", "w"), ("i", "l"))
 _QUOTES = str.maketrans("‘’‚‛“”„‟‐‑‒–—", "'" * 4 + '"' * 4 + "-" * 5)
 
@@ -211,7 +208,7 @@ def glyphs(text: str) -> str:
     >>> glyphs("port 8080 is it") == glyphs("port 9090 is it")
     False
     """
-    plain = _INSIDE.sub(lambda mark: _LEET[mark.group()], _latin(text))
+    plain = _SIGNS.sub(lambda mark: _LEET[mark.group()], _latin(text))
     drawn = "".join(_LEET.get(char, char) for char in plain if char.isalnum())
     for pair, one in _PAIRS:
         drawn = drawn.replace(pair, one)
