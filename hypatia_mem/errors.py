@@ -7,6 +7,7 @@
     ├── ExpressionError          1   a JSE expression is wrong; carries the operand's path
     ├── NotFound                 1   the named thing is not in the store
     ├── Conflict                 1   it exists already, or the change contradicts what is there
+    │   └── StaleEdit            1   the words changed since they were read
     ├── Refused                  1   the channel may not do this, or the value was forgotten before
     ├── StoreError               1   the store cannot be used
     │   ├── StoreBusy            5   another process holds the store longer than the deadline
@@ -37,6 +38,7 @@ __all__ = [
     "NotFound",
     "Refused",
     "ShelfError",
+    "StaleEdit",
     "StoreBusy",
     "StoreCorrupt",
     "StoreError",
@@ -90,6 +92,27 @@ class Conflict(HypatiaError):
     """It exists already, or the change contradicts what is there."""
 
     kind = "validation error"
+
+
+class StaleEdit(Conflict):
+    """What is to be edited changed since it was read; carries all three states of the words."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        base: str = "",
+        theirs: str = "",
+        yours: str = "",
+        difference: str = "",
+    ) -> None:
+        """Keep what was read, what is there now, what was wanted, and how they differ as text."""
+        super().__init__(message, hint=hint)
+        self.base = base
+        self.theirs = theirs
+        self.yours = yours
+        self.difference = difference
 
 
 class Refused(HypatiaError):

@@ -206,7 +206,8 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
             condensed = False
             continue
         condensed = condensed or (
-            _condense(home, drain, settings, lock, stopped)
+            _make_queued(home)
+            and _condense(home, drain, settings, lock, stopped)
             and _embed(home, drain, settings, lock, stopped)
             and _learn(home, settings, lock)
         )
@@ -251,6 +252,19 @@ def _finish_erasing(home: Path, settings: Settings, lock: Lock) -> None:
             _LOG.info("an erasing that was cut short is finished: %s", report.op_id)
     except (HypatiaError, OSError) as error:
         _LOG.error("an erasing is not finished (%s): %s", type(error).__name__, _sentence(error))
+
+
+def _make_queued(home: Path) -> bool:
+    """Make the changes that waited for a session to end; True, for the rest goes on either way."""
+    from hypatia_mem.memory import guard
+
+    try:
+        made = guard.run_queued(home, _now())
+        if made:
+            _LOG.info("%d queued changes made", made)
+    except (HypatiaError, OSError) as error:
+        _LOG.warning("queued changes put off (%s): %s", type(error).__name__, _sentence(error))
+    return True
 
 
 def _condense(

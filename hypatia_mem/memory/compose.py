@@ -1,10 +1,9 @@
 """The brief: what a session is told when it starts, rendered ahead by the worker.
 
-Order is priority: taboos before rules before memories, pinned first, the project's own before
-global ones, newest first; then ``[RESUMED_SESSION]`` with the last exchange. A part of the room
-is set aside for the exchange, so that many rules cannot push it out, nor a long answer a taboo.
-What does not fit is counted in one honest line that says how to see it. Everything recalled is
-quoted line by line, as data: no recalled text can close the block or pose as an instruction.
+Taboos, rules and memories come first (``listed``); then ``[RESUMED_SESSION]`` with the last
+exchange. A part of the room is set aside for the exchange, so that many rules cannot push it out,
+nor a long answer a taboo. Everything recalled is quoted line by line, as data (``quoting``): no
+recalled text can close the block or pose as an instruction.
 
 The client passes 10,000 UTF-16 units of a hook's output whole and shows only a preview of more,
 so every brief stays under ``Settings.brief_max_units``.
@@ -15,8 +14,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +22,8 @@ from typing import TYPE_CHECKING
 
 from hypatia_mem.capture import paths
 from hypatia_mem.memory import projects
+from hypatia_mem.memory.listed import rules_block
+from hypatia_mem.memory.quoting import quote_block, quote_line, units
 from hypatia_mem.model import GLOBAL_SCOPE, Entry, Message, Session
 
 if TYPE_CHECKING:
@@ -33,16 +33,9 @@ __all__ = ["LastExchange", "brief_json", "brief_text", "compose", "render_briefs
 
 MAX_UNITS = 9_800
 EXCHANGE_SHARE = 0.3
-ITEM_UNITS = 700
-_JOINERS = "\u200c\u200d"  # which whole scripts and emoji need
 MOST_AHEAD = 8  # briefs that are rendered for times to come
-_SLACK = 120  # captions and the open end of the exchange
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
-HEADINGS = (
-    ("taboo", "Taboos: never do these"),
-    ("rule", "Rules: always do these"),
-    ("memory", "Remembered"),
-)
+_SLACK = 120  # captions and the open end of the exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +61,20 @@ class LastExchange:
         return ""
 
 
-def units(text: str) -> int:
-    """Count UTF-16 code units, the client's measure of a hook's output.
-
-    >>> units("a"), units("\U0001f44d")
-    (1, 2)
-    """
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def compose(
     scope: str,
     entries: Sequence[Entry],
     last: LastExchange | None,
     *,
     limit: int = MAX_UNITS,
+    marks: Mapping[str, str] | None = None,
 ) -> str:
     """Return the brief of a project, ``""`` when there is nothing to say.
 
-    ``entries`` are the live rules, taboos and memories of the project and of the global scope;
-    the caller has filtered them. The result never exceeds ``limit`` UTF-16 units.
+    ``entries`` are the live rules, taboos and memories of the project and of the global scope, and
+    what else is pinned there; the caller has filtered them. ``marks`` says by name what stands in
+    front of an entry's words, such as ``[disputed]``. The result never exceeds ``limit`` UTF-16
+    units.
     """
     if not entries and last is None:
         return ""
@@ -103,7 +90,7 @@ def compose(
     room = limit - units(head) - units(tail) - 4
     wanted = _exchange_block(last, room) if last is not None else ""
     reserved = min(units(wanted) + _SLACK, int(room * EXCHANGE_SHARE)) if wanted else 0
-    rules = _rules_block(scope, entries, room - reserved - 2)
+    rules = rules_block(scope, entries, room - reserved - 2, marks or {})
     exchange = ""
     if last is not None:
         exchange = _exchange_block(last, room - units(rules) - 2)
@@ -130,16 +117,18 @@ def brief_text(
     the second alone it is the brief that a session beginning then was given, but for what was
     forgotten since. Both are naive UTC.
     """
+    from hypatia_mem.memory import marking
     from hypatia_mem.store import bitemporal
 
     scopes = _seen_in(scope)
     if known_at is None:
-        entries = store.rules(scopes, at=at)
+        entries = marking.with_pinned(store, scopes, store.rules(scopes, at=at), at)
         found = store.last_exchange(scope) if scope else None
     else:
         entries = bitemporal.rules_known(store, scopes, known_at=known_at, at=at or known_at)
         found = bitemporal.last_known_exchange(store, scope, known_at) if scope else None
-    return compose(scope, entries, _last_exchange(found), limit=limit)
+    marks = marking.marks(store, entries, now=known_at is None)
+    return compose(scope, entries, _last_exchange(found), limit=limit, marks=marks)
 
 
 def render_briefs(
@@ -200,64 +189,15 @@ def _seen_in(scope: str) -> list[str]:
     return [scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]
 
 
-def _rules_block(scope: str, entries: Sequence[Entry], room: int) -> str:
-    lines: list[str] = []
-    left = room - 80  # the line that owns up to what is missing
-    omitted = 0
-    for kind, title in HEADINGS:
-        items = sorted((e for e in entries if e.kind == kind), key=lambda e: _rank(scope, e))
-        if not items:
-            continue
-        heading = f"{title}:"
-        spent = units(heading) + 1
-        shown: list[str] = []
-        for entry in items:
-            line = "- " + _quote_line(entry.content, ITEM_UNITS)
-            if entry.scopes == (GLOBAL_SCOPE,) and scope:
-                line += " (all projects)"
-            line += _validity(entry)
-            cost = units(line) + 1
-            # One over-long item must not starve the short ones behind it: go on looking.
-            if spent + cost > left:
-                omitted += 1
-                continue
-            shown.append(line)
-            spent += cost
-        if shown:
-            lines.append(heading)
-            lines.extend(shown)
-            left -= spent
-    if omitted:
-        noun = "entry" if omitted == 1 else "entries"
-        lines.append(f"({omitted} more {noun} not shown here: hypatia-mem rules)")
-    return "\n".join(lines)
-
-
-def _validity(entry: Entry) -> str:
-    """Say since when and until when an entry is true, as far as somebody said so."""
-    start, end = entry.valid_from, entry.valid_to
-    parts = [
-        *([] if start is None else [f"from {start:%Y-%m-%d %H:%M}"]),
-        *([] if end is None else [f"until {end:%Y-%m-%d %H:%M}"]),
-    ]
-    return f" (true {' '.join(parts)} UTC)" if parts else ""
-
-
-def _rank(scope: str, entry: Entry) -> tuple[bool, bool, float, str]:
-    own = bool(scope) and scope in entry.scopes
-    age = -(entry.created_at - _EPOCH).total_seconds() if entry.created_at is not None else 0.0
-    return (not entry.pinned, not own, age, entry.name)
-
-
 def _exchange_block(last: LastExchange, room: int) -> str:
     session = last.session
     facts = [f"session {session.id}"]
     if session.title:
-        facts.append(f'"{_quote_line(session.title, 120)}"')
+        facts.append(f'"{quote_line(session.title, 120)}"')
     if session.updated_at is not None:
         facts.append(session.updated_at.strftime("%Y-%m-%d %H:%M UTC"))
     if session.git_branch:
-        facts.append(f"branch {_quote_line(session.git_branch, 80)}")
+        facts.append(f"branch {quote_line(session.git_branch, 80)}")
     facts.append(f"{last.turns} messages")
     lines = ["[RESUMED_SESSION] Where the last session stopped: " + ", ".join(facts)]
     left = room - units(lines[0]) - _SLACK
@@ -265,11 +205,11 @@ def _exchange_block(last: LastExchange, room: int) -> str:
         return ""
     if last.prompt is not None:
         share = left // 2 if last.answer is not None else left
-        block = _quote_block(last.prompt.text, max(40, share))
+        block = quote_block(last.prompt.text, max(40, share))
         lines += ["Last prompt:", block]
         left -= units(block)
     if last.answer is not None and left > 40:
-        lines += ["Last answer:", _quote_block(last.answer.text, left)]
+        lines += ["Last answer:", quote_block(last.answer.text, left)]
     if last.open_end:
         lines.append(f"Open end: {last.open_end}")
     return "\n".join(lines)
@@ -291,49 +231,6 @@ def _last_exchange(found: tuple[Session, int, list[Message]] | None) -> LastExch
 
 def _turn(message: Message) -> int:
     return message.turn or 0
-
-
-def _quote_line(text: str, limit: int) -> str:
-    """Put a text on one line, cut at ``limit`` units with an ellipsis."""
-    return _cut(" ".join(_tamed(text).split()), limit)
-
-
-def _quote_block(text: str, limit: int) -> str:
-    """Quote a text line by line, keeping its beginning and its end when it is too long."""
-    clean = _tamed(text).strip()
-    lines = [f"> {line.rstrip()}" for line in clean.splitlines() if line.strip()]
-    whole = "\n".join(lines)
-    if units(whole) <= limit:
-        return whole
-    head = _cut(whole, max(20, limit * 2 // 3), mark="")
-    end = _cut_front(whole, max(0, limit - units(head) - 12))
-    return f"{head}\n> [...]\n> {end.lstrip('> ')}" if end else head
-
-
-def _tamed(text: str) -> str:
-    """Write what would drive a terminal as an escape: clients show what a hook handed over."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char.encode("unicode_escape").decode("ascii") if _is_unseen(char) else char for char in text
-    )
-
-
-def _is_unseen(char: str) -> bool:
-    unseen = unicodedata.category(char) in ("Cc", "Cf")
-    return unseen and not char.isspace() and char not in _JOINERS
-
-
-def _cut(text: str, limit: int, mark: str = "…") -> str:
-    if units(text) <= limit:
-        return text
-    raw = text.encode("utf-16-le", "surrogatepass")[: max(0, limit - units(mark)) * 2]
-    return raw.decode("utf-16-le", "ignore") + mark
-
-
-def _cut_front(text: str, limit: int) -> str:
-    raw = text.encode("utf-16-le", "surrogatepass")
-    return raw[len(raw) - limit * 2 :].decode("utf-16-le", "ignore") if limit > 0 else ""
 
 
 def _write(folder: Path, key: str, scope: str, briefs: _Briefs) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hypatia_mem.capture import immediate
 from hypatia_mem.errors import IndexUnavailable, NotFound, StoreBusy, UsageError
 from hypatia_mem.memory import typed
-from hypatia_mem.model import GLOBAL_SCOPE, Author, Entry, Outcome, Statement
+from hypatia_mem.model import GLOBAL_SCOPE, Author, Entry, Outcome, Statement, Trust
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -133,6 +133,7 @@ def remember(
     kind: str,
     scope: str,
     validity: Mapping[str, datetime | None] | None = None,
+    trust: Trust = Trust.ASSERTED,
     author: Author,
     now: datetime,
 ) -> Outcome:
@@ -140,11 +141,18 @@ def remember(
 
     The words are redacted first. Saying the same again changes nothing; saying it under a new
     wording of the same name makes a new version. ``validity`` holds the ends of the time at which
-    it is true that are said (``valid_from``, ``valid_to``). Raises UsageError for an empty text.
+    it is true that are said (``valid_from``, ``valid_to``). As a candidate it is withheld until a
+    person takes it in. Raises UsageError for an empty text.
     """
     with changing(home, author, now) as (_, txn):
         return remember_in(
-            txn, text, kind=kind, scopes=(scope,), validity=validity, author=author
+            txn,
+            text,
+            kind=kind,
+            scopes=(scope,),
+            validity=validity,
+            trust=trust,
+            author=author,
         )
 
 
@@ -155,6 +163,7 @@ def remember_in(
     kind: str,
     scopes: tuple[str, ...],
     validity: Mapping[str, datetime | None] | None = None,
+    trust: Trust = Trust.ASSERTED,
     author: Author,
 ) -> Outcome:
     """Do what ``remember`` does inside a transaction that is already open (the worker's)."""
@@ -173,6 +182,8 @@ def remember_in(
         verb="remember", text=words, kind=kind, is_global=scopes == (GLOBAL_SCOPE,)
     )
     name = _name_for(txn, immediate.entry_name(request), words, scopes)
+    if trust == Trust.CANDIDATE:
+        name = _aside(txn, name, words)
     tags = ("memory",) if kind == "memory" else ("memory", kind)
     outcome = txn.put_entry(
         Entry(
@@ -181,6 +192,7 @@ def remember_in(
             tags=tags,
             scopes=scopes,
             kind=kind,
+            trust=trust,
             session_id=author.session_id,
             turn=author.turn,
             **ends,
@@ -294,13 +306,19 @@ def update_entry(
         raise UsageError("nothing to update", hint="Name at least one field, for example --data.")
     if "content" in fields:
         fields = {**fields, "content": redact_text(fields["content"])}
-    with changing(home, author, now) as (_, txn):
+    from hypatia_mem.memory import guard
+
+    with changing(home, author, now) as (store, txn):
+        guard.refuse_held(store, [name], author=author, now=now)
         return txn.update_entry(name, **fields)
 
 
 def delete_entry(home: Path, name: str, *, author: Author, now: datetime) -> Outcome:
     """Delete an entry and the statements that name it; NotFound when there is none."""
+    from hypatia_mem.memory import guard
+
     with changing(home, author, now) as (store, txn):
+        guard.refuse_held(store, [name], author=author, now=now)
         leave_index(home, store, (name,))
         return txn.delete_entry(name, reason="delete")
 
@@ -395,6 +413,16 @@ def _name_for(txn: Transaction, name: str, words: str, scopes: tuple[str, ...]) 
     if existing is None or set(existing.scopes) == set(scopes):
         return name
     return f"{name}@{scopes[0] or 'global'}"
+
+
+def _aside(txn: Transaction, name: str, words: str) -> str:
+    """Return a name for what is only proposed: never that of something else that is shown."""
+    from hypatia_mem.store.entries import is_withheld
+    from hypatia_mem.store.quarantine import ASIDE
+
+    there = txn.entry(name)
+    other = there is not None and not is_withheld(there) and there.content != words
+    return f"{name}{ASIDE}" if other else name
 
 
 def _redacted(entry: Entry) -> Entry:

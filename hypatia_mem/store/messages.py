@@ -9,7 +9,7 @@ from typing import Any
 
 from hypatia_mem.errors import NotFound
 from hypatia_mem.model import Entry, Message, Outcome, Session, Statement
-from hypatia_mem.store import rows, sources
+from hypatia_mem.store import authority, rows, sources
 from hypatia_mem.store.entries import EntryWrites
 from hypatia_mem.store.tombstones import canonical
 from hypatia_mem.store.writing import CAPTURE, plain
@@ -103,6 +103,7 @@ class MessageWrites(EntryWrites):
         wanted = [str(change["uuid"]) for change in amendments.values() if "uuid" in change]
         holders = self.store.known_uuids([rows.clean(uuid) for uuid in wanted])
         sealed = {one.turn: one.text_digest for one in self.store.known_messages(session_id)}
+        hers = self._written_by_person(entries, amendments)
         outcomes: list[Outcome] = []
         lines: list[dict[str, Any]] = []
         texts: list[tuple[Entry, Entry]] = []
@@ -113,7 +114,8 @@ class MessageWrites(EntryWrites):
             if before is None:
                 raise NotFound(f"message {turn} of session {session_id!r}")
             entry = entries.get(name)
-            if entry is None:  # its words were deleted: they do not come back by this door
+            # Words that were deleted do not come back by this door, nor go over a person's.
+            if entry is None or name in hers:
                 changes = {key: changes[key] for key in changes if key not in ("text", "parts")}
             after = _cleaned(replace(before, **changes), session_id)
             if after == before:
@@ -145,6 +147,15 @@ class MessageWrites(EntryWrites):
         for seq, (was, became) in zip(seqs, rewritten, strict=True):
             self._keep_amended(seq, was, became)
         return outcomes
+
+    def _written_by_person(
+        self, entries: Mapping[str, Entry], amendments: Mapping[int, Mapping[str, Any]]
+    ) -> set[str]:
+        """Return the messages that a person edited, when something automatic brings new words."""
+        automatic = self.author.channel in authority.AUTOMATIC
+        if not automatic or not any("text" in changes for changes in amendments.values()):
+            return set()
+        return authority.set_by_person(self.store, entries, "words")
 
     def _keep_amended(self, seq: int, before: Message, became: Mapping[str, Any]) -> None:
         if self.author.channel in CAPTURE:

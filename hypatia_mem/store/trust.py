@@ -7,7 +7,8 @@ words can be erased and ledger rows cannot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from hypatia_mem.model import Entry, Outcome, Statement, Trust
 from hypatia_mem.store import authority, rows
 from hypatia_mem.store.entries import EntryWrites
 from hypatia_mem.store.tombstones import _triple_value
+from hypatia_mem.store.writing import new_op_id, plain
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -77,6 +79,25 @@ class TrustWrites(EntryWrites):
             raise NotFound(f"neither knowledge nor a statement {name!r}")
         return self._set_statement(name, rows.statement_of(found[0]), trust, reason)
 
+    def put_statement(self, statement: Statement) -> Outcome:
+        """Store a triple as ``EntryWrites`` does; one that is there and withheld is another case.
+
+        A person who says it again means it. From anybody else it is refused: it is rejected, or
+        waits for a review.
+        """
+        outcome = super().put_statement(statement)
+        there = self.store.statement(statement.subject, statement.predicate, statement.object)
+        if outcome.verb != "unchanged" or there is None or there.trust not in authority.HIDDEN:
+            return outcome
+        if not self._is_person():
+            self._note("refuse", outcome.name, "statement", reason="withheld", index=False)
+            return Outcome("refused", outcome.name, reason=f"it is withheld: {there.trust}")
+        itself = _triple_value(there.subject, there.predicate, there.object)
+        refusal = self._refusal(
+            self._tomb_digests([itself]), there.scopes, outcome.name, "statement"
+        )
+        return refusal or self._set_statement(outcome.name, there, statement.trust, "")
+
     def put_verdict(
         self, name: str, kind: str, trust: Trust, reason: str, until: datetime | None = None
     ) -> None:
@@ -116,6 +137,60 @@ class TrustWrites(EntryWrites):
         self.put_verdict(name, kind, trust, reason, until)
         return Outcome("updated", name, details={"until": until})
 
+    def queue_change(
+        self, session_id: str, verb: str, name: str, arguments: Mapping[str, Any]
+    ) -> str:
+        """Keep a change for when a session has ended; return its id. ``arguments`` are JSON."""
+        row: dict[str, Any] = {
+            "id": new_op_id(self.now),
+            "session_id": session_id,
+            "verb": verb,
+            "name": rows.clean(name),
+            "arguments": rows.clean(json.dumps(dict(arguments), ensure_ascii=False)),
+            "actor": self.author.actor,
+            "channel": str(self.author.channel),
+            "at": self.now,
+            "failure": "",
+        }
+        self._note("queue", row["name"], "entry", index=False)
+        self._bulk("queued", [row])
+        self._keep_image(self.seq, "queued", row["id"], None, row)
+        return str(row["id"])
+
+    def unqueue(self, id_: str, *, failure: str = "") -> None:
+        """Take a queued change off the queue; with a ``failure`` it stays, as one that failed.
+
+        Raises NotFound.
+        """
+        found = self.store.run("SELECT * FROM queued WHERE id = ?", [id_])
+        if not found:
+            raise NotFound(f"queued change {id_!r}")
+        after = {**found[0], "failure": rows.clean(failure)} if failure else None
+        self._note("unqueue", found[0]["name"], "entry", index=False)
+        self.store.execute("DELETE FROM queued WHERE id = ?", [id_])
+        self._bulk("queued", [after] if after else [])
+        self._keep_image(self.seq, "queued", id_, found[0], after)
+
+    def rewrite_entry(self, name: str, words: str, *, forced: bool = False) -> Outcome:
+        """Give an entry new words; ``forced`` notes that they went over what had changed meanwhile.
+
+        Raises NotFound, UsageError.
+        """
+        outcome = self.update_entry(name, content=words)
+        if forced and outcome.verb == "updated":
+            self._note("force", rows.clean(name), "entry", index=False)
+        return outcome
+
+    def is_kept_away(self, entry: Entry, words: str) -> bool:
+        """Tell whether an entry with these words would be refused by a tombstone, from anybody."""
+        said = self._entry_digests(entry.name, words, entry.kind)
+        return self._buried(said, entry.scopes)
+
+    def note_refusal(self, name: str, reason: str = "authority") -> None:
+        """Note in the ledger that something was asked for and not done."""
+        entry = self.store.entry(rows.clean(name))
+        self._note("refuse", name, entry.kind if entry else "statement", reason=reason, index=False)
+
     # ------------------------------------------------------------------------------------------
 
     def _set_entry(self, entry: Entry, trust: Trust, reason: str) -> Outcome:
@@ -127,13 +202,13 @@ class TrustWrites(EntryWrites):
             return self._kept_away(entry.name, entry.kind)
         if entry.trust == trust:
             return Outcome("unchanged", entry.name)
-        before = self._stones(digests)
         if trust == Trust.REJECTED:
             self._note("bury", entry.name, entry.kind, index=False)
             self._bury(entry, _REJECTED)
         self._write_again(entry, replace(entry, trust=trust), reason=str(trust))
         self.put_verdict(entry.name, "entry", trust, reason)
-        self._keep_stones(before, digests)
+        if trust == Trust.REJECTED:
+            self._keep_stones()
         return Outcome("updated", entry.name, details={"was": str(entry.trust)})
 
     def _set_statement(
@@ -148,7 +223,6 @@ class TrustWrites(EntryWrites):
             return self._kept_away(triple, "statement")
         if statement.trust == trust:
             return Outcome("unchanged", triple)
-        before = self._stones(digests)
         if trust == Trust.REJECTED:
             self._note("bury", triple, "statement", index=False)
             self._bury_digests(digests, statement.scopes, _REJECTED)
@@ -159,7 +233,8 @@ class TrustWrites(EntryWrites):
             "UPDATE statement SET trust = ?, seq = ? WHERE triple = ?", [str(trust), seq, triple]
         )
         self.put_verdict(triple, "statement", trust, reason)
-        self._keep_stones(before, digests)
+        if trust == Trust.REJECTED:
+            self._keep_stones()
         return Outcome("updated", triple, details={"was": str(statement.trust)})
 
     def _comes_back(
@@ -175,13 +250,9 @@ class TrustWrites(EntryWrites):
             "refused", name, reason="what it says was rejected or forgotten, and is kept away"
         )
 
-    def _stones(self, digests: Sequence[str]) -> list[dict[str, Any]]:
-        return self.store.run(
-            "SELECT * FROM tombstone WHERE digest IN (SELECT unnest(?::VARCHAR[]))", [list(digests)]
-        )
-
-    def _keep_stones(self, before: Sequence[dict[str, Any]], digests: Sequence[str]) -> None:
+    def _keep_stones(self) -> None:
         """Keep what undoing a rejection takes: the tombstones that it set."""
-        for row in self._stones(digests):
-            if row not in before:
+        kept = {row["became"] for row in self._images if row["kind"] == "tombstone"}
+        for row in self.store.run("SELECT * FROM tombstone WHERE op_id = ?", [self.op_id]):
+            if json.dumps(row, default=plain) not in kept:
                 self._keep_image(self.seq, "tombstone", row["digest"], None, row)

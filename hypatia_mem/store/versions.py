@@ -115,6 +115,12 @@ class Versions(Writing):
         self.store.execute(
             "DELETE FROM image WHERE kind IN ('message', 'verdict') AND key = ?", [name]
         )
+        self.store.execute(
+            "DELETE FROM image WHERE kind = 'queued' AND key IN"
+            " (SELECT key FROM image WHERE kind = 'queued'"
+            " AND coalesce(was, became)->>'name' = ?)",
+            [name],
+        )
         self.store.execute("DELETE FROM verdict WHERE name = ?", [name])
         self.store.execute("DELETE FROM queued WHERE name = ?", [name])
         for table in ("version", "statement_version") if value else ():

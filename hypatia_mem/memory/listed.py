@@ -1,0 +1,112 @@
+"""The part of a brief that lists what is remembered, within so many units. Pure.
+
+Order is priority: taboos before rules before memories, the project's own before global ones, newest
+first. What is pinned has its room before anything else has, in whatever kind: each pin its fair
+share, so that a huge one is cut and a small one is whole. What does not fit is counted in one
+honest line that says how to see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from hypatia_mem.memory.quoting import quote_line, units
+from hypatia_mem.model import GLOBAL_SCOPE, Entry
+
+__all__ = ["HEADINGS", "ITEM_UNITS", "rules_block"]
+
+HEADINGS = (
+    ("taboo", "Taboos: never do these"),
+    ("rule", "Rules: always do these"),
+    ("memory", "Remembered"),
+    ("pinned", "Pinned"),  # what is of another kind
+)
+ITEM_UNITS = 700
+_LEAST = 60  # units of a pin that is cut; below it is counted as left out
+_OWN_LINE = 80  # for the line that owns up to what is missing
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
+
+
+def rules_block(scope: str, entries: Sequence[Entry], room: int, marks: Mapping[str, str]) -> str:
+    """Return the list, ``room`` units of it at most; ``marks``: by name, what stands before it."""
+    ranked = sorted(entries, key=lambda one: _rank(scope, one))
+    titles = {kind: f"{title}:" for kind, title in HEADINGS}
+    left = room - _OWN_LINE
+    lines = _pins(scope, ranked, left, marks)  # by place among the ranked
+    begun = {_kind(ranked[place]) for place in lines}
+    left -= sum(units(line) + 1 for line in lines.values())
+    left -= sum(units(titles[kind]) + 1 for kind in begun)
+    rest = [place for place, one in enumerate(ranked) if not one.pinned]
+    for place in sorted(rest, key=lambda place: list(titles).index(_kind(ranked[place]))):
+        kind = _kind(ranked[place])
+        line = _line(scope, ranked[place], marks, ITEM_UNITS)
+        cost = units(line) + 1 + (0 if kind in begun else units(titles[kind]) + 1)
+        # One over-long item must not starve the short ones behind it: go on looking.
+        if cost <= left:
+            lines[place] = line
+            begun.add(kind)
+            left -= cost
+    shown: list[str] = []
+    for kind, title in titles.items():
+        mine = [lines[place] for place in sorted(lines) if _kind(ranked[place]) == kind]
+        shown += [title, *mine] if mine else []
+    return "\n".join([*shown, *_owning_up(len(ranked) - len(lines))])
+
+
+def _pins(
+    scope: str, ranked: Sequence[Entry], left: int, marks: Mapping[str, str]
+) -> dict[int, str]:
+    """Return the lines of what is pinned: the shorter whole, the longer cut to what is left."""
+    pins = {place: one for place, one in enumerate(ranked) if one.pinned}
+    kinds = {_kind(one) for one in pins.values()}
+    left -= sum(units(title) + 2 for kind, title in HEADINGS if kind in kinds)
+    whole = {place: _line(scope, one, marks, ITEM_UNITS) for place, one in pins.items()}
+    lines: dict[int, str] = {}
+    for done, place in enumerate(sorted(whole, key=lambda place: units(whole[place]))):
+        share = left // (len(pins) - done)
+        line = whole[place]
+        if units(line) + 1 > share:
+            around = units(line) - units(quote_line(pins[place].content, ITEM_UNITS))
+            if share - around - 1 < _LEAST:
+                continue
+            line = _line(scope, pins[place], marks, share - around - 1)
+        lines[place] = line
+        left -= units(line) + 1
+    return lines
+
+
+def _owning_up(omitted: int) -> list[str]:
+    if not omitted:
+        return []
+    noun = "entry" if omitted == 1 else "entries"
+    return [f"({omitted} more {noun} not shown here: hypatia-mem rules)"]
+
+
+def _kind(entry: Entry) -> str:
+    return entry.kind if entry.kind in ("taboo", "rule", "memory") else "pinned"
+
+
+def _line(scope: str, entry: Entry, marks: Mapping[str, str], limit: int) -> str:
+    mark = marks.get(entry.name, "")
+    line = f"- {mark} " if mark else "- "
+    line += quote_line(entry.content, limit)
+    if entry.scopes == (GLOBAL_SCOPE,) and scope:
+        line += " (all projects)"
+    return line + _validity(entry)
+
+
+def _validity(entry: Entry) -> str:
+    """Say since when and until when an entry is true, as far as somebody said so."""
+    start, end = entry.valid_from, entry.valid_to
+    parts = [
+        *([] if start is None else [f"from {start:%Y-%m-%d %H:%M}"]),
+        *([] if end is None else [f"until {end:%Y-%m-%d %H:%M}"]),
+    ]
+    return f" (true {' '.join(parts)} UTC)" if parts else ""
+
+
+def _rank(scope: str, entry: Entry) -> tuple[bool, bool, float, str]:
+    own = bool(scope) and scope in entry.scopes
+    age = -(entry.created_at - _EPOCH).total_seconds() if entry.created_at is not None else 0.0
+    return (not entry.pinned, not own, age, entry.name)
