@@ -10,7 +10,7 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AsJson, ValidFrom, ValidTo
 from hypatia_mem.cli.output import emit, held_back, print_json, say
 from hypatia_mem.errors import NotFound, Refused, UsageError
-from hypatia_mem.model import GLOBAL_SCOPE
+from hypatia_mem.model import GLOBAL_SCOPE, Trust
 
 __all__ = ["forget", "remember"]
 
@@ -31,6 +31,10 @@ def remember(
     ] = False,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
+    candidate: Annotated[
+        bool,
+        typer.Option("--candidate", help="Keep it aside until a person takes it in (review)."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Keep a rule, a taboo or a memory; the next session of this project is told.
@@ -54,6 +58,7 @@ def remember(
         kind=chosen,
         scope=scope,
         validity=values.parse_validity(valid_from, valid_to),
+        trust=Trust.CANDIDATE if candidate else Trust.ASSERTED,
         author=context.author(),
         now=context.now(),
     )
@@ -74,6 +79,12 @@ def remember(
     if outcome.details.get("quarantined"):
         machine |= {"quarantined": True, "reason": outcome.reason}
         line = held_back(outcome)
+    elif candidate and outcome.verb != "unchanged":
+        machine |= {"trust": "candidate"}
+        line = f'[hypatia-memory] Proposed: "{outcome.name}" waits for a person: hypatia-mem review'
+    elif outcome.reason:
+        machine |= {"reason": outcome.reason}
+        line += f" But {outcome.reason}."
     emit(machine, line, as_json)
 
 

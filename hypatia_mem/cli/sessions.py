@@ -13,6 +13,7 @@ from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson, Cursor, Limit, Offset, Scopes
 from hypatia_mem.cli.output import columns, emit, print_json, print_page, say
 from hypatia_mem.errors import NotFound, UsageError
+from hypatia_mem.memory.trust import etag
 from hypatia_mem.model import Entry, Message, Session
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from hypatia_mem.memory.paging import Page
     from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.trust import Verdict
 
 __all__ = ["sessions", "show"]
 
@@ -173,6 +175,7 @@ def show(
     """
     from hypatia_mem.memory import reach
     from hypatia_mem.store.connection import open_store
+    from hypatia_mem.store.trust import verdicts
 
     scopes = context.scopes_for(scope, all_projects)
     with open_store(context.home(), write=False) as store:
@@ -190,10 +193,11 @@ def show(
             )
         reach.refuse(what, entry.scopes, scopes)
         message = _message_of(store, entry)
+        verdict = verdicts(store, [entry.name]).get(entry.name)
     if message is not None:
-        _show_message(message, reasoning, raw_parts, as_json)
+        _show_message(message, entry, reasoning, raw_parts, as_json)
     else:
-        _show_entry(entry, as_json)
+        _show_entry(entry, verdict, as_json)
 
 
 def _message_of(store: Store, entry: Entry) -> Message | None:
@@ -221,15 +225,24 @@ def _show_session(
         say(_message_text(message, reasoning, raw_parts))
 
 
-def _show_message(message: Message, reasoning: bool, raw_parts: bool, as_json: bool) -> None:
+def _show_message(
+    message: Message, entry: Entry, reasoning: bool, raw_parts: bool, as_json: bool
+) -> None:
+    row = {
+        **_message_row(message, reasoning, raw_parts),
+        "trust": str(entry.trust),
+        "withheld": is_withheld(entry),
+        "etag": etag(entry),
+    }
     emit(
-        _message_row(message, reasoning, raw_parts),
+        row,
         _message_text(message, reasoning, raw_parts),
         as_json,
     )
 
 
-def _show_entry(entry: Entry, as_json: bool) -> None:
+def _show_entry(entry: Entry, verdict: Verdict | None, as_json: bool) -> None:
+    said = _last_word(entry, verdict)
     row = {
         **entry_row(entry),
         "kind": entry.kind,
@@ -237,11 +250,24 @@ def _show_entry(entry: Entry, as_json: bool) -> None:
         "pinned": entry.pinned,
         "version": entry.version,
         "withheld": is_withheld(entry),
+        "suppressed": entry.suppressed,
+        "etag": etag(entry),
+        "verdict": said,
     }
     marks = [entry.kind, str(entry.trust), *(["withheld"] if is_withheld(entry) else [])]
     scopes = ", ".join(scope or "global" for scope in entry.scopes) or "no scope"
     head = f"{entry.name}  [{', '.join(marks)}]  scopes: {scopes}  tags: {', '.join(entry.tags)}"
-    emit(row, f"{head}\n\n{entry.content}", as_json)
+    why = f"\n{said['trust']} by {said['by']} at {said['at']}: {said['reason']}" if said else ""
+    emit(row, f"{head}{why}\netag {etag(entry)}\n\n{entry.content}", as_json)
+
+
+def _last_word(entry: Entry, verdict: Verdict | None) -> dict[str, Any] | None:
+    """Return the last word on an entry, if its trust still is what that said."""
+    if verdict is None or verdict.trust != entry.trust:
+        return None
+    by = ", ".join(part for part in (verdict.actor, verdict.channel) if part)
+    at = _zulu(verdict.at)
+    return {"trust": verdict.trust, "reason": verdict.reason, "by": by, "at": at}
 
 
 def _message_text(message: Message, reasoning: bool, raw_parts: bool) -> str:

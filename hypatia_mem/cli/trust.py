@@ -1,0 +1,480 @@
+"""What a person says of a memory: true, doubtful, wrong, pinned, suppressed; and editing it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from hypatia_mem.cli import context, values
+from hypatia_mem.cli.options import AsJson
+from hypatia_mem.cli.output import columns, emit, print_json, say
+from hypatia_mem.errors import Conflict, Refused, StaleEdit, UsageError
+from hypatia_mem.model import PERSON_CHANNELS, Outcome, Trust
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hypatia_mem.model import Entry
+
+__all__ = [
+    "accept",
+    "dispute",
+    "edit",
+    "pin",
+    "reject",
+    "stale",
+    "suppress",
+    "unpin",
+    "unsuppress",
+    "verify",
+]
+
+Names: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME...",
+        help="Entries by name; or one statement by its three parts or its key.",
+        show_default=False,
+    ),
+]
+_Maybe: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME...]", help="Entries by name.", show_default=False),
+]
+Reason: TypeAlias = Annotated[
+    str, typer.Option("--reason", help="Why, in your words; it can be read with show.")
+]
+Scope: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--scope", help="Change what is in this scope instead of this project's."),
+]
+DryRun: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")
+]
+After: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--after", help="If a running session depends on it: do it when that session has ended."
+    ),
+]
+_DONE = {
+    Trust.ASSERTED: "Accepted",
+    Trust.VERIFIED: "Verified",
+    Trust.DISPUTED: "Disputed",
+    Trust.STALE: "Stale",
+    Trust.REJECTED: "Rejected",
+    Trust.CANDIDATE: "Candidate",
+}
+_MARKED = {
+    "pin": "Pinned",
+    "unpin": "Unpinned",
+    "suppress": "Suppressed",
+    "unsuppress": "Shown again",
+}
+
+
+def verify(
+    name: _Maybe = None,
+    reason: Reason = "",
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say that something is true; only a person can. Without NAME: check the ledger's chain.
+
+    What is verified loses the mark [unverified] in what a session is told. The check of the chain
+    finds a row that was edited, put in, taken out or cut off at the end; exit code 1 then.
+
+    \b
+    Example:
+      hypatia-mem verify "rule:never-mock-the-database" --reason "asked the team"
+    """
+    if not name:
+        _verify_ledger(as_json)
+        return
+    _set_trust(name, Trust.VERIFIED, reason, scope, dry_run, after, as_json)
+
+
+def accept(
+    name: Names,
+    reason: Reason = "",
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take in a candidate, or say that a doubt is over: it is asserted from now on.
+
+    \b
+    Example:
+      hypatia-mem accept "rule:never-mock-the-database"
+    """
+    _set_trust(name, Trust.ASSERTED, reason, scope, dry_run, after, as_json)
+
+
+def dispute(
+    name: Names,
+    reason: Reason = "",
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say that something is doubtful: it is still told, with the mark [disputed], and reviewed.
+
+    \b
+    Example:
+      hypatia-mem dispute "rule:use-port-4711" --reason "the staging logs say otherwise"
+    """
+    _set_trust(name, Trust.DISPUTED, reason, scope, dry_run, after, as_json)
+
+
+def stale(
+    name: Names,
+    reason: Reason = "",
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say that something may be out of date: it is still told, with the mark [stale], and reviewed.
+
+    \b
+    Example:
+      hypatia-mem stale "rule:use-port-4711" --reason "from before the move"
+    """
+    _set_trust(name, Trust.STALE, reason, scope, dry_run, after, as_json)
+
+
+def reject(
+    name: Names,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why it is wrong; needed.", show_default=False)
+    ] = "",
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say that something is wrong: it is withheld, and its value is refused when it comes again.
+
+    It stays in the store as rejected, with its history, so this can be undone; "forget" leaves
+    nothing of it. Only a person can reject.
+
+    \b
+    Example:
+      hypatia-mem reject "rule:use-port-4711" --reason "the port changed in May"
+    """
+    if not reason.strip():
+        raise UsageError(
+            "a rejection needs a reason", hint='Example: --reason "the port changed in May"'
+        )
+    _set_trust(name, Trust.REJECTED, reason, scope, dry_run, after, as_json)
+
+
+def pin(
+    name: _Maybe = None, scope: Scope = None, dry_run: DryRun = False, as_json: AsJson = False
+) -> None:
+    """Tell these first, whatever else there is room for. Without NAME: list what is pinned.
+
+    \b
+    Example:
+      hypatia-mem pin "rule:never-mock-the-database" "taboo:force-push"
+    """
+    _mark_or_list("pin", name, scope, dry_run, as_json)
+
+
+def unpin(
+    name: Names, scope: Scope = None, dry_run: DryRun = False, as_json: AsJson = False
+) -> None:
+    """Let go of what was pinned.
+
+    \b
+    Example:
+      hypatia-mem unpin "rule:never-mock-the-database"
+    """
+    _mark("unpin", name, scope, dry_run, False, as_json)
+
+
+def suppress(
+    name: _Maybe = None,
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
+) -> None:
+    """Keep these, but show them nowhere, however well they fit. Without NAME: list them.
+
+    \b
+    Example:
+      hypatia-mem suppress "notes-on-the-old-build"
+    """
+    _mark_or_list("suppress", name, scope, dry_run, as_json, after=after)
+
+
+def unsuppress(
+    name: Names, scope: Scope = None, dry_run: DryRun = False, as_json: AsJson = False
+) -> None:
+    """Show again what was suppressed.
+
+    \b
+    Example:
+      hypatia-mem unsuppress "notes-on-the-old-build"
+    """
+    _mark("unsuppress", name, scope, dry_run, False, as_json)
+
+
+def edit(
+    name: Annotated[str, typer.Argument(help="The entry.", show_default=False)],
+    text: Annotated[
+        str | None,
+        typer.Option(
+            "--text",
+            help="The new words; - reads standard input, @FILE a file. Without it an editor opens.",
+            show_default=False,
+        ),
+    ] = None,
+    etag: Annotated[
+        str | None,
+        typer.Option("--etag", help="The state you read (show prints it); another is refused."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over what changed since; the ledger tells it.")
+    ] = False,
+    scope: Scope = None,
+    after: After = False,
+    as_json: AsJson = False,
+) -> None:
+    """Edit the words of an entry in place. What a person edited nothing automatic writes over.
+
+    In a terminal the editor of $VISUAL or $EDITOR opens. When somebody changed the entry since you
+    read it, nothing is stored and both differences are shown; exit code 1.
+
+    \b
+    Example:
+      hypatia-mem edit "rule:use-port-4711" --text "use port 4712" --etag 2-9ab01f3c
+    """
+    from hypatia_mem.memory import trust
+
+    scopes = scopes_to_change(scope)
+    if text is None:
+        words, etag = _in_editor(name, scopes, etag)
+    else:
+        words = values.read_text(text, "the text")
+    more: dict[str, Any] = {"tag": etag, "force": force}
+    try:
+        outcome = trust.edit(
+            context.home(), name, words, scopes=scopes, **more,
+            author=context.author(), now=context.now(),
+        )  # fmt: skip
+    except StaleEdit as error:
+        _show_clash(error, as_json)
+        raise
+    except Conflict:
+        if not after:
+            raise
+        _queue("edit", [name], {"text": words, "scopes": scopes, **more}, as_json)
+        return
+    machine = {"verb": outcome.verb, "name": outcome.name, **dict(outcome.details)}
+    done = "Edited" if outcome.verb == "updated" else "Unchanged"
+    emit(machine, f"{done}: {outcome.name}  (etag {outcome.details['etag']})", as_json)
+
+
+# ----------------------------------------------------------------------------------------------
+
+
+def scopes_to_change(scope: str | None) -> list[str] | None:
+    """Return the scopes in which a command may change something: this project's and the global.
+
+    Another project's is named on purpose, and by a person. Raises Refused.
+    """
+    here = [context.current_scope(), ""]
+    if scope is None or scope in here:
+        return here if scope is None else [scope]
+    if context.channel() not in PERSON_CHANNELS:
+        raise Refused(
+            f"only a person changes another project's memory ({scope!r})",
+            hint="A person can do it by running this command in a terminal.",
+        )
+    return [scope]
+
+
+def _set_trust(
+    names: Sequence[str],
+    trust: Trust,
+    reason: str,
+    scope: str | None,
+    dry_run: bool,
+    after: bool,
+    as_json: bool,
+) -> None:
+    from hypatia_mem.memory import trust as trust_
+
+    scopes = scopes_to_change(scope)
+    words = values.checked(reason, "--reason")
+    try:
+        outcomes = trust_.set_trust(
+            context.home(),
+            names,
+            trust,
+            reason=words,
+            scopes=scopes,
+            dry_run=dry_run,
+            author=context.author(),
+            now=context.now(),
+        )
+    except Conflict:
+        if not after:
+            raise
+        given = {"trust": str(trust), "reason": words, "scopes": scopes}
+        _queue("trust", names, given, as_json)
+        return
+    report(outcomes, f"{_DONE[trust]}:", {"trust": str(trust)}, dry_run, as_json)
+
+
+def _mark_or_list(
+    verb: str,
+    names: list[str] | None,
+    scope: str | None,
+    dry_run: bool,
+    as_json: bool,
+    *,
+    after: bool = False,
+) -> None:
+    if names:
+        _mark(verb, names, scope, dry_run, after, as_json)
+        return
+    from hypatia_mem.store import reviewing
+    from hypatia_mem.store.connection import open_store
+
+    read = reviewing.pinned if verb == "pin" else reviewing.suppressed
+    with open_store(context.home(), write=False) as store:
+        found = read(store, context.scopes_for([scope] if scope is not None else None, False))
+    _print_entries(found, f"Nothing is {_MARKED[verb].lower()} here.", as_json)
+
+
+def _mark(
+    verb: str, names: Sequence[str], scope: str | None, dry_run: bool, after: bool, as_json: bool
+) -> None:
+    from hypatia_mem.memory import trust
+
+    scopes = scopes_to_change(scope)
+    try:
+        outcomes = trust.mark(
+            context.home(),
+            names,
+            verb,
+            scopes=scopes,
+            dry_run=dry_run,
+            author=context.author(),
+            now=context.now(),
+        )
+    except Conflict:
+        if not after:
+            raise
+        _queue(verb, names, {"scopes": scopes}, as_json)
+        return
+    report(outcomes, f"{_MARKED[verb]}:", {}, dry_run, as_json)
+
+
+def report(
+    outcomes: Sequence[Outcome], word: str, more: dict[str, Any], dry_run: bool, as_json: bool
+) -> None:
+    """Print what became of each name."""
+    rows = [{"verb": one.verb, "name": one.name, **dict(one.details), **more} for one in outcomes]
+    if as_json:
+        print_json({"dry_run": dry_run, "changed": rows})
+        return
+    for one in outcomes:
+        unchanged = one.verb == "unchanged"
+        head = "Already so:" if unchanged else f"Would be {word.lower()}" if dry_run else word
+        say(f"{head} {one.name}")
+
+
+def _queue(verb: str, names: Sequence[str], arguments: dict[str, Any], as_json: bool) -> None:
+    from hypatia_mem.memory import guard
+
+    home, author, now = context.home(), context.author(), context.now()
+    rows = guard.queue_held(home, verb, names, arguments, author=author, now=now)
+    if as_json:
+        print_json({"queued": rows})
+        return
+    for row in rows:
+        when = f"when session {row['session']} has ended" if row["session"] else "at once"
+        say(f"Queued: {verb} {row['name']}, {when} (undo takes it off the queue).")
+
+
+def _print_entries(found: Sequence[Entry], nothing: str, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {"name": one.name, "kind": one.kind, "scopes": list(one.scopes),
+                 "content": one.content, "trust": str(one.trust)}
+                for one in found
+            ]
+        )  # fmt: skip
+        return
+    lines = [(one.name, one.kind, " ".join(one.content.split())[:80]) for one in found]
+    say(columns(lines) or nothing)
+
+
+def _show_clash(error: StaleEdit, as_json: bool) -> None:
+    if as_json:
+        print_json({"base": error.base, "theirs": error.theirs, "yours": error.yours})
+    else:
+        say(error.difference)
+
+
+def _in_editor(name: str, scopes: list[str] | None, etag: str | None) -> tuple[str, str]:
+    """Open the words in the person's editor; return what was saved, and the state it began from."""
+    from hypatia_mem.memory import trust
+    from hypatia_mem.store.connection import open_store
+
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not command or not _at_terminal():
+        raise UsageError(
+            "say the new words with --text, or set $EDITOR and run this in a terminal",
+            hint="Example: hypatia-mem edit NAME --text - < new.txt",
+        )
+    with open_store(context.home(), write=False) as store:
+        entry = trust.resolve_entry(store, name, scopes)
+    words = edit_text(trust.words_of(entry), command)
+    return words, etag or trust.etag(entry)
+
+
+def _at_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def edit_text(words: str, command: str) -> str:
+    """Let a person edit words in a file of their own; return them as saved. Raises UsageError."""
+    import shlex
+
+    handle, path = tempfile.mkstemp(suffix=".md", prefix="hypatia-mem-")
+    file = Path(path)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(words)
+        done = subprocess.run([*shlex.split(command), path], check=False)
+        if done.returncode:
+            raise UsageError(f"the editor ended with code {done.returncode}; nothing was changed")
+        saved = file.read_text("utf-8")
+    finally:
+        file.unlink(missing_ok=True)
+    return saved[:-1] if saved.endswith("\n") and not words.endswith("\n") else saved
+
+
+def _verify_ledger(as_json: bool) -> None:
+    from hypatia_mem.memory import ledger
+
+    found = ledger.check(context.home())
+    emit(found.as_dict(), found.sentence, as_json)
+    if not found.whole:
+        raise typer.Exit(1)
