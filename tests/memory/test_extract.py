@@ -8,7 +8,7 @@ import pytest
 
 from hypatia_mem.memory.extract import running
 from hypatia_mem.memory.extract.topics import Said, exchanges_of, topics
-from hypatia_mem.model import Author, Channel, Message, Session, Trust
+from hypatia_mem.model import Author, Channel, Entry, Message, Session, Trust
 from hypatia_mem.store.connection import open_store
 
 NOW = datetime(2026, 11, 30, 10)
@@ -268,3 +268,28 @@ def test_where_a_topic_begins(text, begins):
     ]
 
     assert len(topics(exchanges_of(said))) == (2 if begins else 1)
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_no_lesson_is_kept_of_what_was_forgotten(home, rejected):
+    """The turns still say it; what is learnt from them does not."""
+    words = "never use print() for progress, use the logger from app.log instead"
+    person = Author(Channel.CLI_PERSON)
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(person, now=NOW - timedelta(days=1)) as txn,
+    ):
+        txn.put_entry(Entry("rule:logger", words, kind="rule", scopes=("app",)))
+        if rejected:
+            txn.set_trust("rule:logger", Trust.REJECTED, "print is fine")
+        else:
+            txn.delete_entry("rule:logger", "forget", tombstone=True)
+    said = [(role, text.replace(f"no, {words}", f"no. {words}.")) for role, text in correction("a")]
+    say(home, [*said, *correction("b")])
+    say(home, BUG, session="s2", scope="web")
+
+    kept = run(home).kept
+
+    made = entries(home, [one.name for one in kept])
+    assert not any("app.log instead" in one.content for one in made.values() if one)
+    assert any(one and one.scopes == ("web",) for one in made.values())

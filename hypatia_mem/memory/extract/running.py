@@ -25,6 +25,7 @@ from hypatia_mem.model import Author, Channel, Entry, Message, Statement, Trust
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.gateway import Transaction
+    from hypatia_mem.store.graves import Graves
     from hypatia_mem.store.lessons import News
 
 __all__ = ["Kept", "Report", "run"]
@@ -99,7 +100,7 @@ def run(
     ``session_id`` narrows it to one session; ``over`` takes its last topic as finished too.
     ``dry_run`` stores nothing. Raises what the store raises.
     """
-    from hypatia_mem.store import lessons, summaries
+    from hypatia_mem.store import graves, lessons, summaries
     from hypatia_mem.store.connection import open_store
 
     kept: list[Kept] = []
@@ -117,12 +118,13 @@ def run(
                 for one in found
             }
             idf = words.idf_of(summaries.sample(store, SAMPLE)) if found else {}
+            known = graves.load(store)
         if not found:
             break
         for one in found:
             seen.add(one.session_id)
             beat()
-            done, goes_on = _finished(one, _said(said[one.session_id], one), now, over, idf)
+            done, goes_on = _finished(one, _said(said[one.session_id], one, known), now, over, idf)
             still += goes_on
             if not done:
                 continue
@@ -133,9 +135,16 @@ def run(
     return Report(tuple(kept), skipped, tuple(proposed), still)
 
 
-def _said(messages: Sequence[Message], news: News) -> list[Said]:
+def _said(messages: Sequence[Message], news: News, known: Graves) -> list[Said]:
+    """Return what was said, with blanks where it says what is forgotten: no lesson keeps that."""
     return [
-        Said(f"msg-{news.session_id}-{one.turn}", one.turn or 0, one.role, one.text, one.at)
+        Said(
+            f"msg-{news.session_id}-{one.turn}",
+            one.turn or 0,
+            one.role,
+            known.blanked(one.text, news.scopes) if known else one.text,
+            one.at,
+        )
         for one in messages
         if not one.agent_id
     ]
