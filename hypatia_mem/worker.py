@@ -174,6 +174,7 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
     from hypatia_mem.memory.intake.drain import Drain
 
     settings = load_settings(home)
+    _look_around(home)
     _finish_erasing(home, settings, lock)
     drain = Drain(home, settings)
     last_work = time.monotonic()
@@ -186,6 +187,7 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
             failures = 0
         except StoreTooNew as error:
             _LOG.error("%s", error.message)
+            _note(home, "newer", error.message)
             return 1
         except StoreCorrupt as error:
             _recover(home, error)
@@ -240,6 +242,23 @@ def _upkeep(home: Path, drain: object, settings: Settings, lock: Lock) -> None:
         keep_house(home, settings, now=_now(), beat=lock.beat)
     except (HypatiaError, OSError) as error:
         _LOG.warning("upkeep put off (%s): %s", type(error).__name__, _sentence(error))
+
+
+def _look_around(home: Path) -> None:
+    """Mend what is safe to mend before the first batch; ``doctor`` tells of it afterwards."""
+    from hypatia_mem.memory import health
+
+    for found in health.check(home):
+        _LOG.warning("%s%s", found.says, f" (kept in {found.kept})" if found.kept else "")
+
+
+def _note(home: Path, what: str, says: str) -> None:
+    from hypatia_mem.memory import health
+
+    if not any(one.what == what and one.says == says for one in health.findings(home)):
+        health.note(
+            home, health.Finding(_now().isoformat(timespec="seconds") + "+00:00", what, says)
+        )
 
 
 def _finish_erasing(home: Path, settings: Settings, lock: Lock) -> None:
@@ -363,12 +382,12 @@ def _now() -> datetime:
 
 
 def _recover(home: Path, error: StoreCorrupt) -> None:
-    """Set the damaged store aside and put the newest verified snapshot in its place."""
-    from hypatia_mem.store import snapshot
+    """Set the damaged store aside and put the best that can be had in its place."""
+    from hypatia_mem.memory import health
 
     _LOG.error("the store is damaged: %s", error.message)
-    kept = snapshot.restore(home)
-    _LOG.warning("the damaged store is kept in %s; spooled turns are drained again", kept)
+    found = health.recover(home)
+    _LOG.warning("%s; the damaged store is kept in %s", found.says, found.kept)
 
 
 def _elect(lock: Lock, home: Path, *, takeover: bool) -> bool:

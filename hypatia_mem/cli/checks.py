@@ -25,6 +25,7 @@ __all__ = ["Check", "survey"]
 _LITTLE_SPACE = 64 * 1024 * 1024
 _WAITING_TOO_LONG = 120.0
 _OLD_SNAPSHOT = 7 * 86400.0
+_MENDED = 14 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ def survey(home: Path) -> list[Check]:
         _store(store),
         _undrained(home, spool),
         _damage(home, spool),
+        _mended(home),
+        _erasing(home),
         _index(home, store),
         _briefs(home, store),
         _snapshots(home),
@@ -311,6 +314,40 @@ def _damage(home: Path, spool: observe.SpoolView) -> Check:
             f"Nothing to do; look at or delete them under {home}.",
         )
     return Check("damage", "ok", "none")
+
+
+def _mended(home: Path) -> Check:
+    """Tell what the worker has found and mended by itself."""
+    from hypatia_mem.memory import health
+
+    found = health.findings(home, seconds=_MENDED)
+    if not found:
+        return Check("mended", "ok", "nothing had to be, these two weeks")
+    last = found[0]
+    kept = f" (kept in {last.kept})" if last.kept else ""
+    newer = last.what == "newer"
+    remedy = (
+        "Upgrade hypatia-mem." if newer else "Nothing to do; look at what is kept, if you like."
+    )
+    return Check("mended", "note", f"{len(found)}, the last: {last.says}{kept}", remedy)
+
+
+def _erasing(home: Path) -> Check:
+    from hypatia_mem.memory import erase
+
+    try:
+        job = erase.pending(home)
+    except HypatiaError as error:
+        return Check("erasing", "problem", error.message, error.hint)
+    if job is None:
+        return Check("erasing", "ok", "none is unfinished")
+    done = ", ".join(job.done) or "nothing"
+    return Check(
+        "erasing",
+        "problem",
+        f"one is not finished (done so far: {done})",
+        "Run: hypatia-mem erase --resume",
+    )
 
 
 def _count(folder: Path) -> int:
