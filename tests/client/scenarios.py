@@ -13,7 +13,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -499,6 +499,99 @@ def screen_killed(desk: Desk) -> Scene:
             os.kill(pid, signal.SIGKILL)
         screen.wait("LEFT|Killed")
     return Scene(cwd, [[("user", "Say last1"), ("assistant", "Last words.")]])
+
+
+# What a memory's own question is stripped of on the way to the client, case by case: its guards are
+# several because each may get lost. What is left is named.
+STRIPPED = {
+    "nothing": "",
+    "the guard": "unset HYPATIA_MEM_INTERNAL",
+    "all but folder and marker": """
+        unset HYPATIA_MEM_INTERNAL
+        for part; do
+            shift
+            case "$part" in
+                --settings) skip=1 ;;
+                --no-session-persistence) ;;
+                *) [ -n "$skip" ] || set -- "$@" "$part"; skip= ;;
+            esac
+        done
+        """,
+    "all but the marker": """
+        unset HYPATIA_MEM_INTERNAL
+        cd "$FOLDER"
+        for part; do
+            shift
+            case "$part" in
+                --settings) skip=1 ;;
+                *) [ -n "$skip" ] || set -- "$@" "$part"; skip= ;;
+            esac
+        done
+        """,
+}
+HARVEST = "The harvest of the orchard weighed 42 kilos, and Berta wants it pressed on Monday. "
+
+
+@scenario
+def own_questions(desk: Desk) -> Scene:
+    """The memory has the client condense what was said, with more and more guards stripped."""
+    cwd = desk.repository("orchard")
+    desk.stub.own = Step(f"NAME: orchard harvest\n- {HARVEST.strip()}")
+    wrapper = HOME / "stripped-claude"
+    talks: list[Talk | None] = []
+    cases: dict[str, Any] = {}
+    for number, (case, lines) in enumerate(STRIPPED.items(), 1):
+        prompt, answer = f"What of harvest{number}?", f"Year {number}. {HARVEST * 3}".strip()
+        desk.stub.script(f"harvest{number}", Step(answer))
+        desk.ask(prompt, cwd=cwd)
+        talks.append([("user", prompt), ("assistant", answer)])
+        desk.settle()
+        wrapper.write_text(
+            f"#!/bin/sh\nFOLDER='{cwd}'\nskip=\n{lines}\nexec '{desk.claude}' \"$@\"\n"
+        )
+        wrapper.chmod(0o755)
+        before, mark = _kept(desk, cwd), len(desk.stub.requests)
+        with _condensing_by_client(desk, wrapper):
+            made = desk.memory("cascade", "run", "--yes", cwd=cwd)
+        desk.settle()
+        time.sleep(1)
+        cases[case] = {
+            "made": len(made["made"]),
+            "failed": made["failed"],
+            "asked": len(desk.stub.since(mark, "own")),
+            "before": before,
+            "after": _kept(desk, cwd),
+        }
+    return Scene(cwd, talks, {"cases": cases})
+
+
+def _kept(desk: Desk, cwd: Path) -> dict[str, Any]:
+    """Return what the memory has of sessions, projects and messages."""
+    status = desk.memory("status")
+    return {
+        "messages": status["captured"],
+        "sessions": status["sessions"],
+        "projects": sorted(one["scope"] for one in desk.memory("project", "list")),
+        "listed": len(desk.memory("sessions", "--all-projects", cwd=cwd)),
+    }
+
+
+@contextlib.contextmanager
+def _condensing_by_client(desk: Desk, command: Path) -> Iterator[None]:
+    """Let the memory ask this client while the block runs, about as little as a few sentences."""
+    wanted = {
+        "summary_by": "claude-cli",
+        "claude_command": str(command),
+        "cascade_max_tokens": "40",
+        "cascade_keep_last": "0",
+    }
+    for key, value in wanted.items():
+        desk.memory("config", "set", key, value)
+    try:
+        yield
+    finally:
+        for key in wanted:
+            desk.memory("config", "unset", key)
 
 
 def _processes(binary: Path) -> list[int]:

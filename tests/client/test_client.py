@@ -19,7 +19,7 @@ import pytest
 
 from hypatia_mem.capture.redact import redact_text
 from tests.client import harness, oracle
-from tests.client.scenarios import COMMANDS, SCENARIOS, SECRETS
+from tests.client.scenarios import COMMANDS, SCENARIOS, SECRETS, STRIPPED
 from tests.client.stub import SUMMARY
 from tests.system import product
 
@@ -211,6 +211,20 @@ def test_a_compactions_summary_becomes_the_sessions_entry(run: Run) -> None:
     """The client's real summary, and nothing made up, is the text of ``session-<ID>``."""
     session = next(iter(run.counted("compact_and_clear")))
     assert SUMMARY in run.result["stored"][session]["summary"]
+
+
+@pytest.mark.parametrize("case", STRIPPED)
+def test_the_memorys_own_questions_are_no_sessions_projects_or_messages(
+    run: Run, case: str
+) -> None:
+    """The client condensed for us, our hooks installed, and nothing of that run was kept (I6)."""
+    found = run.scene("own_questions")["notes"]["cases"][case]
+    assert found["failed"] == []
+    assert found["made"] == found["asked"] >= 1, "the real client was asked and answered"
+    assert found["after"] == found["before"]
+    marker = b"hypatia-mem:" + b"internal"
+    held = [path for path in _files(run.memory / "spool") if marker in path.read_bytes()]
+    assert held == []
 
 
 def test_the_worker_goes_by_itself_and_leaves_nothing_undone(run: Run) -> None:
