@@ -70,14 +70,14 @@ def turn_gaps(store: Store) -> list[str]:
 def mistagged(store: Store) -> list[str]:
     """Return entries whose tags and kind contradict each other, or that lack what their tag needs.
 
-    A message has the tag ``message`` and no other; a summary has ``summary`` and one level; a work
+    A message has the tag ``message``; a summary has ``summary`` and one level; a work
     unit is a ``memory`` too; what is a rule or a taboo says so, and what says so is one.
     """
     return _names(
         store,
         """
         SELECT name FROM live_entry WHERE
-            (kind = 'message' AND tags <> ['message'])
+            (kind = 'message' AND NOT list_contains(tags, 'message'))
             OR (kind = 'session' AND NOT list_contains(tags, 'session'))
             OR (list_contains(tags, 'summary') AND len(list_filter(
                 tags, lambda tag: regexp_full_match(tag, 'summary [1-9][0-9]*'))) <> 1)

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
-from hypatia_mem.store import authority, history, quarantine, rows, sources
+from hypatia_mem.store import authority, history, quarantine, rows, sources, structural
 from hypatia_mem.store.tombstones import Tombstones
 from hypatia_mem.store.versions import Versions
 
@@ -79,7 +79,7 @@ class EntryWrites(Tombstones, Versions):
         }
         if "content" in wanted:
             wanted["content"] = rows.clean(wanted["content"])
-        changed = replace(existing, **wanted)
+        changed = structural.itself(existing, replace(existing, **wanted))
         if changed == existing:
             return Outcome("unchanged", name)
         if "scopes" in wanted:

@@ -181,7 +181,7 @@ def test_6_a_correction_chain_is_kept_whole(memory):
         (entry("a", tags=("work-unit",)), entry("a", tags=("work-unit", "memory"))),
         (entry("wu-a", tags=("memory",)), entry("wu-a", tags=("memory", "work-unit"))),
         (entry("a", kind="session"), entry("a", kind="session", tags=("session",))),
-        (entry("msg-s-9", kind="message", tags=("message", "x")), entry("msg-s-9", tags=("message",))),
+        (entry("msg-s-9", kind="message", tags=("x",)), entry("msg-s-9", tags=("message",))),
     ],
     ids=["rule", "no level", "two levels", "level alone", "unit", "unit by name", "session", "message"],
 )  # fmt: skip

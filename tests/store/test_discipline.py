@@ -106,3 +106,35 @@ def test_what_was_forgotten_does_not_come_back_in_another_spelling(kit):
             assert txn.put_statement(said).verb == "refused"
         other = Statement("memory:other", "worksAt", "kestrel", scopes=("app",))
         assert txn.put_statement(other).verb == "created"
+
+
+@pytest.mark.parametrize(
+    ("kind", "tags", "kept", "lost"),
+    [
+        ("message", ("message",), ("message", "kept"), ("kept",)),
+        ("session", ("session",), ("session", "rule"), ("rule",)),
+        ("summary", ("summary", "summary 1"), ("summary", "summary 1", "pools"), ("summary",)),
+        ("summary", ("summary", "summary 1"), ("summary 1", "summary"), ("summary", "summary 10")),
+        ("summary", ("summary", "summary 1"), ("summary 1", "summary"), ("summary", "summary 1", "summary 2")),
+    ],
+)  # fmt: skip
+def test_structural_tags_are_the_programs_own(kit, kind, tags, kept, lost):
+    """Others may stand beside them; without them the cascade would lose what it has to condense."""
+    with kit.change() as txn:
+        txn.put_entry(Entry("x", "text", kind=kind, tags=tags, scopes=("app",)))
+    with pytest.raises(UsageError, match=r"taken away|already"), kit.change() as txn:
+        txn.update_entry("x", tags=lost, kind="knowledge")
+    with kit.change() as txn:
+        txn.update_entry("x", tags=kept, kind="rule")
+    with kit.open() as store:
+        entry = store.entry("x")
+    assert (entry.kind, entry.tags) == (kind, kept)
+
+
+def test_tags_of_all_else_are_free(kit):
+    """Twin: a rule may become a taboo, and knowledge anything."""
+    with kit.change() as txn:
+        txn.put_entry(Entry("x", "text", kind="rule", tags=("rule",), scopes=("app",)))
+        txn.update_entry("x", tags=("taboo",), kind="taboo")
+        txn.update_entry("x", tags=(), kind="knowledge")
+        assert (txn.entry("x").kind, txn.entry("x").tags) == ("knowledge", ())
