@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from hypatia_mem.memory.extract import running
+from hypatia_mem.memory.extract.kinds import kind_of
 from hypatia_mem.memory.extract.topics import Said, exchanges_of, topics
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Trust
 from hypatia_mem.store.connection import open_store
+from tests.memory.corpus import conversations
 
 NOW = datetime(2026, 11, 30, 10)
 BUG = (
@@ -293,3 +295,23 @@ def test_no_lesson_is_kept_of_what_was_forgotten(home, rejected):
     made = entries(home, [one.name for one in kept])
     assert not any("app.log instead" in one.content for one in made.values() if one)
     assert any(one and one.scopes == ("web",) for one in made.values())
+
+
+def test_the_labelled_conversations_are_told_apart():
+    """In six languages; the figures themselves are the benchmark's."""
+    corpus = conversations()
+    assert len(corpus) >= 60
+    assert len({one.language for one in corpus}) >= 5
+    found = false = missed = right = every = 0
+    for one in corpus:
+        said = {topic[0].all[0].turn - 1 for topic in topics(exchanges_of(one.said))}
+        true = {start for start, _ in one.topics}
+        found += len((said & true) - {0})
+        false += len(said - true)
+        missed += len(true - said)
+        ends = [*(start for start, _ in one.topics[1:]), len(one.said)]
+        for (start, kind), end in zip(one.topics, ends, strict=True):
+            right += kind_of(exchanges_of(one.said[start:end])) == kind
+            every += 1
+    assert 2 * found / (2 * found + false + missed) >= 0.75
+    assert right / every >= 0.85

@@ -10,27 +10,31 @@ import re
 
 __all__ = [
     "ANNOUNCES",
+    "ASKS_HOW",
     "CAUSE",
     "CHATS",
     "CHOICE",
     "CLOSES",
     "CORRECTS",
     "DECIDES",
+    "DONE",
     "ERROR",
     "EXPLORES",
     "FIX",
     "GOES_ON",
     "LOG_LINE",
     "PASSING",
+    "POINTS_BACK",
+    "REVISES",
     "UNDONE",
 ]
 ANNOUNCES = re.compile(
     r"^\W*(?:ok(?:ay)?|great|thanks|thank you|perfect|cool|nice|good|alright|right|gut|super|danke|merci|"
     r"parfait|gracias|perfecto|vale|bien|谢谢|好的?|ありがとう(?:ございます)?)?[\s,.!，。！、:-]*"
     r"(?:now\b|next\b|moving on|let'?s move on|new (?:topic|task|question)|(?:an)?other (?:topic|question|thing)|"
-    r"different (?:topic|question|thing)|something (?:else|different)|unrelated|separate(?:ly)? (?:question|topic)|"
+    r"(?:new|other|next|another) (?:problem|issue|thing|bug|ticket|one)|(?:a )?different (?:topic|question|thing|issue)|something (?:else|different)|while (?:you'?re|we'?re|i'?m|i look) at it|back to (?:work|business)|ok i'?m back|unrelated|separate(?:ly)? (?:question|topic)|"
     r"by the way|btw\b|one more thing|on (?:to )?another|switching|back to the|completely different|"
-    r"andere[sr]?\b|was anderes|nächste[rs]?\b|jetzt (?:zu|noch|was|bitte)|übrigens|neues thema|"
+    r"(?:noch )?(?:et)?was anderes|andere[sr]?\b|nächste[rs]?\b|jetzt (?:zu|noch|was|bitte)|übrigens|neues thema|"
     r"autre (?:chose|question|sujet)|une autre|passons|maintenant|au fait|changeons|sinon\b|"
     r"otra (?:cosa|pregunta)|ahora\b|cambi(?:ando|emos) de tema|por cierto|siguiente|pasemos|"
     r"另外|另一个|换个|換個|接下来|接下來|下一个|下一個|现在(?!还|仍)|顺便|"
@@ -51,7 +55,7 @@ GOES_ON = re.compile(
 )
 CLOSES = re.compile(
     r"^\W*(?:thanks|thank you|thx|perfect|great|awesome|works|it works|that works|that fixed|that did it|lgtm|nice|"
-    r"danke|super|perfekt|klappt|passt|funktioniert|merci|parfait|ça marche|nickel|gracias|perfecto|funciona|genial|"
+    r"danke|super|perfekt|klappt|passt|funktioniert|einverstanden|confirmed|closing|no .{1,30} since|back to normal|phew|merci|parfait|ça marche|nickel|gracias|perfecto|funciona|genial|"
     r"谢谢|多谢|可以了|好了|完美|搞定|ありがとう|完璧|動きました|できました|直りました|助かりました)",
     re.IGNORECASE,
 )
@@ -71,10 +75,10 @@ CORRECTS = re.compile(
 ERROR = re.compile(
     r"\b(?:error|exception|traceback|crash(?:es|ed|ing)?|bug|broken|fail(?:s|ed|ing|ure)?|panic|segfault|hangs?|"
     r"stack ?trace|undefined|nullpointer|timeout|timed out|leak(?:s|ing)?|regression|500|404|502|deadlock|flaky|"
-    r"doesn'?t work|not working|does not work|stopped working|wrong (?:result|value|output)|corrupt\w*|"
+    r"doesn'?t work|rejected|super slow|too slow|exit(?:s|ed)? with code|no data|twice|not working|does not work|stopped working|wrong (?:result|value|output)|corrupt\w*|"
     r"fehler\w*|absturz|abgestürzt|stürzt|kaputt|geht nicht|funktioniert nicht|schlägt fehl|hängt|"
     r"erreur|plante|échoue|ne (?:marche|fonctionne) (?:pas|plus)|cassé|"
-    r"falla\w*|error(?:es)?|no funciona|se cuelga|se rompe|roto)\b"
+    r"falla\w*|error(?:es)?|tarda|no funciona|se cuelga|se rompe|roto)\b"
     r"|[A-Z]\w+(?:Error|Exception)\b|报错|错误|失败|崩溃|异常|不工作|出错|坏了|卡住|"
     r"エラー|例外|落ち|失敗|動かな|動きません|バグ|壊れ|クラッシュ|固ま",
     re.IGNORECASE,
@@ -97,10 +101,41 @@ FIX = re.compile(
     r"|修复|改成|改为|替换|添加|删除|现在|換成|直し|修正|変更|追加|削除|置き換え",
     re.IGNORECASE,
 )
+REVISES = re.compile(
+    r"^\W*(?:you(?:'re| are) right|my mistake|sorry|changed|fixed|removed|corrected|updated|renamed|shortened|reverted|noted|"
+    r"done[:,]|all .{1,30} now\b|\w+ uses? .{1,60} now|the .{1,40} (?:is|are) gone|"
+    r"geändert|korrigiert|entfernt|du hast recht|stimmt|corrigé|changé|retiré|tu as raison|"
+    r"cambiado|corregido|quitado|tienes razón)\b"
+    r"|^\W*(?:已(?:修改|改|删除|更正)|修正しました|変更しました)|ように修正|に変更しました",
+    re.IGNORECASE,
+)
+DONE = re.compile(
+    r"\bI(?:'ve| have)? (?:raised|pinned|added|moved|changed|set|removed|froze|wrapped|excluded|replaced|fixed|switched|made|ran|"
+    r"put|restarted|reverted|patched|bumped|rewrote|updated|disabled|enabled|escaped|closed|cached|committed)\b"
+    r"|\b(?:fixed|resolved|repaired)\b|(?:^|[.;:] )(?:Changed|Fixed|Removed|Added|Moved|Set)\b|\bpasses?\b|\btests pass\b"
+    r"|\bich habe\b.{0,120}\b\w+(?:t|en)\b|\bbehoben\b|\bj'ai (?:ajouté|remis|mis|changé|corrigé|déplacé|remplacé|supprimé)\b"
+    r"|\b(?:lo )?(?:añadí|moví|cambié|corregí|quité|puse|arreglé|he (?:añadido|cambiado|corregido|movido))\b"
+    r"|我(?:把|在|将|已)|已(?:修复|添加|修改|改)|(?:修正|追加|変更|更新|削除)し(?:、|ました|、|て)",
+    re.IGNORECASE | re.MULTILINE,
+)
+ASKS_HOW = re.compile(
+    r"\b(?:how (?:do|can|would|could) (?:i|you|we)|what(?:'s| is) the (?:command|option|flag|way)|where (?:do|does|can|is|are)|"
+    r"can you give me|write (?:a|me|the)|generate|convert|give me|implement|create|rewrite|summari[sz]e|review|"
+    r"wie (?:kann|setze|mache|bekomme|lösche|finde|stelle)\w* (?:ich|man|wir)|schreib\w*|leg\b|erstell\w*|"
+    r"comment (?:je|on|faire|afficher|limiter|lancer|\w+er)|écris|ajoute|"
+    r"cómo (?:hago|puedo|se|hacer|\w+o)|escribe|implementa)\b"
+    r"|怎么|如何|写一?个?|帮我|方法は|には[？?]|オプションは|(?:実装|追加|作成)して|^\W*(?:写|加|实现|生成)",
+    re.IGNORECASE,
+)
+POINTS_BACK = re.compile(
+    r"\b(?:it|its|them|they|that|those|these|this|there|though|then|here|one|ones|same|"
+    r"es|das|sie|davon|dafür|daran|dort|ihn|ça|cela|celui|lui|leur|en|y|eso|esto|ese|ello|lo|le|ahí)\b|这|那|它|それ|これ|その|この|あれ",
+    re.IGNORECASE,
+)
 CHOICE = re.compile(
     r"\b(?:vs\.?|versus|trade-?offs?|pros (?:and|&) cons|options?\b|alternatives?|should (?:we|i) (?:use|go|pick|choose|"
     r"store|put|split|keep)|which (?:one|is better|should|would you|database|library|approach)|"
-    r"decide between|better to|compare|"
+    r"decide between|better to|compare|do we .{1,60} or|should .{1,80} or|"
     r"oder (?:lieber|doch|besser)|vor- und nachteile|welche[rs]? .{0,30}(?:besser|nehmen)|abwägung|sollen wir|"
     r"ou (?:plutôt|bien)|avantages|inconvénients|lequel|quelle (?:base|approche|option)|vaut-il mieux|faut-il|devrait-on|"
     r"o (?:mejor|bien)|ventajas|desventajas|cuál|deberíamos|conviene)\b"
@@ -110,9 +145,9 @@ CHOICE = re.compile(
 )
 DECIDES = re.compile(
     r"\b(?:let'?s (?:go|use|do|take|keep|pick)|go(?:ing)? with|we(?:'ll| will) (?:use|go|take|keep)|decided|agreed|"
-    r"sounds good, (?:use|go)|then (?:use|we)|nehmen wir|wir nehmen|machen wir|dann .{1,30}\bnehmen|entschieden|"
+    r"sounds good, (?:use|go)|then (?:use|we)|it is|then$|go(?:ing)? for|we go|decision|nehmen wir|einverstanden|wir nehmen|machen wir|dann .{1,30}\bnehmen|entschieden|"
     r"on prend|prenons|on part sur|on garde|va pour|décidé|"
-    r"vamos con|usemos|nos quedamos|quedamos con|decidido|usaremos)\b"
+    r"vamos con|usemos|nos quedamos|decidido|usaremos)\b"
     r"|就用|那就|决定|采用|选(?!择)|にしましょう|にします|で行きましょう|でいきましょう|決まり|にしよう|採用",
     re.IGNORECASE,
 )

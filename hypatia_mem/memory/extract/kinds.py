@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -28,53 +29,77 @@ def kind_of(exchanges: Sequence[Exchange]) -> Kind:
     said = [one for one in exchanges if not is_thin(one.asked) and not closes(one.asked)]
     if not said or _is_trivial(said):
         return Kind.TRIVIAL
-    asked = "\n".join(one.asked for one in said)
     answered = "\n".join(one.answered for one in said)
-    wrong = len(corrections(exchanges))
-    if _is_bug(exchanges, said, answered):
+    if _is_bug(said, answered):
         return Kind.BUG_FIX
-    if cues.CHOICE.search(asked) and (cues.DECIDES.search(asked) or facts.is_decision(answered)):
+    if _is_choice(said[0].asked) and _is_decided(exchanges):
         return Kind.DESIGN_DECISION
-    if wrong:
+    if corrections(exchanges):
         return Kind.CORRECTION_CHAIN
-    if cues.CHOICE.search(said[0].asked):
-        return Kind.DESIGN_DECISION
-    open_ended = sum(cues.EXPLORES.search(one.asked) is not None for one in said)
-    if len(said) > 1 and open_ended * 2 >= len(said):
+    asking = sum(_asks(one.asked) for one in said)
+    if len(said) > 1 and asking * 2 >= len(said):
         return Kind.EXPLORATION
     return Kind.ONE_SHOT if len(said) <= 2 else Kind.EXPLORATION
 
 
 def corrections(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Return the exchanges in which a person sets an answer before them right."""
-    return [one for one in exchanges[1:] if is_correction(one.asked)]
+    """Return the exchanges in which a person sets an answer before them right.
+
+    They say so, or the answer owns it ("Changed: ...") to what was no question.
+    """
+    found = []
+    for one in exchanges[1:]:
+        owned = cues.REVISES.search(one.answered) is not None
+        if is_correction(one.asked) or (owned and not _asks(one.asked) and not closes(one.asked)):
+            found.append(one)
+    return found
 
 
 def is_correction(text: str) -> bool:
     """Tell whether a person says that it should have been otherwise."""
-    return cues.CORRECTS.search(text) is not None and not is_thin(text)
+    return cues.CORRECTS.search(text) is not None and not is_thin(text) and not _asks(text)
 
 
-def _is_bug(exchanges: Sequence[Exchange], said: Sequence[Exchange], answered: str) -> bool:
-    """A fault was reported by the person, and found or repaired in the answers."""
-    reported = cues.ERROR.search(said[0].asked) or (
-        len(said) > 1 and cues.ERROR.search(said[1].asked)
+def _asks(text: str) -> bool:
+    return text.rstrip(" .!)").endswith(("?", "？", "吗", "呢", "か")) or bool(
+        cues.EXPLORES.match(text.lstrip("¿ "))
     )
-    if not reported:
-        return False
-    found = cues.CAUSE.search(answered) is not None
-    repaired = cues.FIX.search(answered) is not None
-    return (found and repaired) or ((found or repaired) and len(exchanges) > 1)
+
+
+def _is_choice(text: str) -> bool:
+    """Tell whether a person asks which of two or more ways to go."""
+    return cues.CHOICE.search(text) is not None or (
+        _asks(text) and re.search(r"\b(?:or|oder|ou|o)\b|还是|どちら", text) is not None
+    )
+
+
+def _is_decided(exchanges: Sequence[Exchange]) -> bool:
+    """Tell whether the person, or the last answer, says which way is taken."""
+    later = "\n".join(one.asked for one in exchanges[1:])
+    said = cues.DECIDES.search(later) is not None
+    return said or (cues.DECIDES.search(exchanges[-1].answered) is not None)
+
+
+def _is_bug(said: Sequence[Exchange], answered: str) -> bool:
+    """A fault was reported by the person, and in the answers its cause was found or it was mended.
+
+    Without a word of a fault, a cause and something that was mended tell that there was one.
+    """
+    first = said[0].asked
+    reported = cues.ERROR.search(first) is not None
+    caused = cues.CAUSE.search(answered) is not None
+    mended = cues.DONE.search(answered) is not None
+    if reported and not _is_choice(first) and not cues.EXPLORES.match(first):
+        return mended or (caused and len(said) == 1)
+    return caused and mended and not _asks(first) and not cues.ASKS_HOW.match(first)
 
 
 def _is_trivial(said: Sequence[Exchange]) -> bool:
     """Nothing but talk, or one short question with a short answer that names nothing."""
     if all(cues.CHATS.match(one.asked) and words.cost(one.asked) <= 12 for one in said):
         return True
-    if len(said) > 1:
+    if len(said) > 1 or facts.tokens(said[0].answered) or facts.tokens(said[0].asked):
         return False
     one = said[0]
-    if facts.tokens(one.answered) and words.cost(one.answered) > 12:
-        return False
     short = words.cost(one.asked) <= 14 and words.cost(one.answered) <= 25
     return short and not facts.is_marked(one.asked)
