@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes, ValidFrom, ValidTo
 from hypatia_mem.cli.output import emit, held_back, print_json, print_rows, say
-from hypatia_mem.cli.searching import find_keys
+from hypatia_mem.cli.querying import run_query
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust, normal_predicate
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from hypatia_mem.jse.nodes import Query
 
 __all__ = [
     "entry_row",
@@ -40,8 +34,6 @@ __all__ = [
     "statement_delete",
 ]
 
-_FEW_HITS = 100
-_ALL_HITS = 1_000_000
 _Name = Annotated[str, typer.Argument(help="The entry's name.", show_default=False)]
 _Data = Annotated[
     str | None,
@@ -87,7 +79,7 @@ def query(
         str | None,
         typer.Option(
             "--as-known-at",
-            help="As the memory held it at this (local) time; $search asks today's index.",
+            help="As the memory held it at this (local) time; what was forgotten since is gone.",
         ),
     ] = None,
     scope: Scopes = None,
@@ -113,118 +105,6 @@ def query(
         as_known_at=as_known_at,
     )
     print_rows(rows, as_json)
-
-
-def run_query(
-    home: Path,
-    expression: str,
-    *,
-    scope: list[str] | None = None,
-    all_projects: bool = False,
-    as_of: str | None = None,
-    as_known_at: str | None = None,
-) -> list[dict[str, Any]]:
-    """Return the rows of an expression in their published shape.
-
-    An expression that names the field ``scopes`` in a condition says itself which scopes it reads;
-    any other reads the current project's and the global one (I5). ``scope`` reads these alone in
-    either case, ``all_projects`` adds nothing to the expression. The times are as people write
-    them and stand for the options of the same names.
-
-    The search index is asked for few hits first and for more as long as the rows may be
-    incomplete, so that filters always apply before the limit.
-
-    Raises:
-        ExpressionError: the expression is wrong.
-        UsageError: a time is none, or stands in the expression too.
-    """
-    from hypatia_mem.jse.compiler import compile_query
-    from hypatia_mem.jse.parser import parse
-    from hypatia_mem.store.connection import open_store
-
-    parsed = _at_times(parse(expression), as_of=as_of, as_known_at=as_known_at)
-    scopes = context.scopes_for(scope, all_projects or (parsed.names_scopes and not scope))
-    near = _Near(home)
-    # What the store held once may have been in other scopes than the index says now.
-    where = None if parsed.options.as_known_at else scopes
-    wanted = parsed.options.limit
-    reach = _ALL_HITS if wanted is None else max(_FEW_HITS, 2 * (wanted + parsed.options.offset))
-    hits = _Hits(home, min(reach, _ALL_HITS), where)
-    # Asked before the store is opened: an index that has to be made first needs it for itself.
-    compiled = compile_query(parsed, hits, near, scopes=scopes)
-    if hits.cut and not compiled.monotone:
-        hits = _Hits(home, _ALL_HITS, where)
-        compile_query(parsed, hits, near, scopes=scopes)
-    with open_store(home, write=False) as store:
-
-        def read(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-            return store.execute(sql, params).fetchall()
-
-        while True:
-            compiled = compile_query(parsed, hits, near, scopes=scopes, read=read)
-            rows = store.run(compiled.sql, list(compiled.params))
-            if hits.all or (wanted is not None and len(rows) >= wanted):
-                return [compiled.shape(row) for row in rows]
-            hits = _Hits(home, hits.reach * 10, where)
-
-
-def _at_times(query: Query, *, as_of: str | None, as_known_at: str | None) -> Query:
-    """Return the query with the times of the command line as its options."""
-    from dataclasses import replace
-
-    of = _moment("--as-of", as_of, query.options.as_of)
-    known = _moment("--as-known-at", as_known_at, query.options.as_known_at)
-    return replace(query, options=replace(query.options, as_of=of, as_known_at=known))
-
-
-def _moment(flag: str, text: str | None, said: datetime | None) -> datetime | None:
-    moment = values.parse_time(text, flag) if text is not None else None
-    if moment is None:
-        return said
-    if said not in (None, moment):
-        raise UsageError(f"{flag} contradicts the same option in the expression")
-    return moment
-
-
-class _Hits:
-    """Answers ``$search`` from the index, up to ``reach`` hits; ``cut`` when there may be more."""
-
-    def __init__(self, home: Path, reach: int, scopes: Sequence[str] | None) -> None:
-        self.home = home
-        self.reach = reach
-        self.scopes = scopes
-        self.cut = False
-        self._found: dict[tuple[str, str], list[tuple[str, float]]] = {}
-
-    @property
-    def all(self) -> bool:
-        """Tell whether asking for more would bring nothing new."""
-        return not self.cut or self.reach >= _ALL_HITS
-
-    def __call__(self, text: str, catalog: str) -> Sequence[tuple[str, float]]:
-        if (text, catalog) not in self._found:
-            found = find_keys(
-                self.home, text, catalog=catalog, scopes=self.scopes, limit=self.reach
-            )
-            self.cut = self.cut or len(found) >= self.reach
-            self._found[text, catalog] = found
-        return self._found[text, catalog]
-
-
-class _Near:
-    """Answers ``$similar`` from the vectors, each question once."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self._found: dict[tuple[str, str], list[tuple[str, float]]] = {}
-
-    def __call__(self, text: str, catalog: str) -> Sequence[tuple[str, float]]:
-        if (text, catalog) not in self._found:
-            from hypatia_mem.memory.vectors import embedding
-
-            model = embedding.model_of(self.home)
-            self._found[text, catalog] = embedding.similar_hits(self.home, text, catalog, model)
-        return self._found[text, catalog]
 
 
 def session_current(

@@ -128,7 +128,7 @@ def found_by(selection: Selection, query: str | None, search: str | None) -> Sel
 
 def _rows(selection: Selection, expression: str) -> list[dict[str, Any]]:
     """Return a query's rows; one that names scopes may find what is then told to be unseen."""
-    from hypatia_mem.cli.graph import run_query
+    from hypatia_mem.cli.querying import run_query
     from hypatia_mem.jse.parser import parse
 
     if selection.scopes is None or parse(expression).names_scopes:

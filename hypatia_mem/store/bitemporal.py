@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KnownState",
+    "changed_names",
     "known_aliases",
     "known_since",
     "known_state",
@@ -134,6 +135,14 @@ def known_state(
         [rows.entry_of(row) for row in entries],
         [(row["triple"], rows.statement_of(row)) for row in statements],
     )
+
+
+def changed_names(store: Store) -> set[str]:
+    """Return the names of entries and the triples of statements that ever had another state."""
+    found = store.execute(
+        "SELECT DISTINCT name FROM version UNION SELECT DISTINCT triple FROM statement_version"
+    ).fetchall()
+    return {str(row[0]) for row in found}
 
 
 def known_aliases(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hypatia_mem.model import Entry, Statement
     from hypatia_mem.store.connection import Store
 
-__all__ = ["collect", "known_documents", "sync_index"]
+__all__ = ["changed_documents", "collect", "known_documents", "sync_index"]
 
 BATCH = 5_000
 # Triples that only say what an entry is: whoever searches finds the entry itself.
@@ -99,6 +99,18 @@ def known_documents(
     aliases = bitemporal.known_aliases(store, known_at, ends)
     documents = [_of_entry(entry) for entry in state.entries]
     return documents + [_of_statement(key, statement, aliases) for key, statement in statements]
+
+
+def changed_documents(
+    store: Store, known_at: datetime, scopes: Sequence[str] | None
+) -> tuple[list[Document], set[str]]:
+    """Return the documents of what changed, as it was known at a time, and all of these names.
+
+    Of every other name the search index of today holds the same text that was known then.
+    """
+    documents = known_documents(store, known_at, names=(), triples=(), scopes=scopes)
+    names = bitemporal.changed_names(store)
+    return documents, names | {document.name for document in documents}
 
 
 def _told(found: Iterable[tuple[str, Statement]]) -> list[tuple[str, Statement]]:

@@ -195,3 +195,48 @@ def test_rules_check_tells_and_ends_with_1_when_one_is_broken(cli):
     assert (broken["rule"], broken["names"], broken["count"]) == (7, ["wu-2026-01-01-x"], 1)
     assert "wu-2026-01-01-x" in cli("rules", "check", "--rule", "7").out
     assert cli("rules", "check", "--rule", "10").out == "10  ok      Everything has a scope\n"
+
+
+def test_a_search_in_an_expression_finds_the_words_of_then(cli, clock):
+    """Changed, deleted and moved since: by the words it had, where it was, in pages too."""
+
+    def asked(words, known_at, *options):
+        expression = {"$knowledge": [["$search", words]], "as_known_at": known_at, **dict(options)}
+        return [row["name"] for row in cli("query", json.dumps(expression), "--json").json]
+
+    clock("2026-01-01T00:00")
+    for name in ("changed", "deleted", "moved", "same"):
+        cli("knowledge-create", name, "-d", f"the kestrel of {name}")
+    clock("2026-02-01T00:00")
+    cli("knowledge-update", "changed", "-d", "a falcon now")
+    cli("knowledge-delete", "deleted")
+    cli("knowledge-update", "moved", "--scopes", "other")
+    cli("knowledge-create", "late", "-d", "the kestrel that came late")
+
+    everything = {"changed", "deleted", "moved", "same"}
+    assert set(asked("kestrel", "2026-01-15")) == everything
+    assert asked("falcon", "2026-01-15") == []
+    assert set(asked("kestrel", "2026-03-01")) == {"same", "late"}
+    assert asked("falcon", "2026-03-01") == ["changed"]
+    assert asked("kestrel", "2025-12-31") == []
+    assert asked('"kestrel of moved"', "2026-01-15") == ["moved"]
+    paged = [
+        name
+        for offset in range(4)
+        for name in asked("kestrel", "2026-01-15", ("limit", 1), ("offset", offset))
+    ]
+    assert sorted(paged) == sorted(everything)
+
+
+def test_what_is_forgotten_is_not_found_in_the_past(cli, clock):
+    clock("2026-01-01T00:00")
+    cli("remember", "never feed the kestrel", "--kind", "taboo")
+    (row,) = cli("rules", "--json").json
+    clock("2026-02-01T00:00")
+    assert cli("forget", "--id", row["name"]).code == 0
+    for command in (
+        ["rules"],
+        ["search", "kestrel"],
+        ["query", '["$knowledge", ["$search", "kestrel"]]'],
+    ):
+        assert cli(*command, "--as-known-at", "2026-01-15T00:00Z", "--json").json == []
