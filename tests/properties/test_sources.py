@@ -211,6 +211,7 @@ def test_what_is_live_stands_on_what_is_live(begun, steps):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(STEP, min_size=2, max_size=9))
 def test_what_is_live_stands_on_what_is_live_whatever_is_done(begun, steps):
