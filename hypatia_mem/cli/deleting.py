@@ -9,7 +9,7 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
-from hypatia_mem.cli.output import print_json, say
+from hypatia_mem.cli.output import emit, print_json, say
 from hypatia_mem.errors import Refused, UsageError
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ def delete(
         ),
     ] = None,
     because: _Because = "delete",
+    after: Annotated[
+        bool,
+        typer.Option("--after", help="Later, when the sessions that it hangs on have ended."),
+    ] = False,
     dry_run: _DryRun = False,
     scope: _Scope = None,
     all_projects: AllProjects = False,
@@ -81,6 +85,17 @@ def delete(
         wanted.append(triple_key(*(values.checked(part, "--statement") for part in statement)))
     if not wanted:
         raise UsageError("name what is to be deleted", hint="Example: hypatia-mem delete rule:x")
+    if after and not dry_run:
+        queued = propagation.queue_deletion(
+            context.home(),
+            wanted,
+            scopes=_scopes(scope, all_projects),
+            reason=because,
+            author=context.author(),
+            now=context.now(),
+        )
+        emit({"queued": queued}, _queued_line(queued), as_json)
+        return
     blast = propagation.delete(
         context.home(),
         wanted,
@@ -206,6 +221,16 @@ def provenance(
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _queued_line(queued: Sequence[dict[str, str]]) -> str:
+    lines = [
+        f"  {one['name']}  when session {one['session']} has ended"
+        if one["session"]
+        else f"  {one['name']}  with the worker's next run"
+        for one in queued
+    ]
+    return "\n".join(["Will be deleted:", *lines])
 
 
 def finish(blast: Blast, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
-from hypatia_mem.memory import curate, propagation
+from hypatia_mem.memory import curate, guard, propagation
 from hypatia_mem.memory.propagation import Blast
 from hypatia_mem.memory.selection import chosen
 from hypatia_mem.memory.targets import Target
@@ -191,7 +191,9 @@ def _untag(order: _Order) -> None:
 def _update(order: _Order, entry: Entry, fields: Mapping[str, Any]) -> None:
     if fields.get("suppressed") and not order.dry_run:
         curate.leave_index(order.home, order.store, [entry.name])
-    outcome = order.txn.update_entry(entry.name, **fields)
+    txn = order.txn
+    guard.refuse_held(order.store, [entry.name], author=txn.author, now=txn.now)
+    outcome = txn.update_entry(entry.name, **fields)
     if outcome.verb == "refused":
         raise Refused(
             f"{entry.name!r} may not be changed so: {outcome.reason}",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import Refused, UsageError
-from hypatia_mem.memory import curate, targets
+from hypatia_mem.memory import curate, guard, targets
 from hypatia_mem.memory.targets import Target
 from hypatia_mem.model import PERSON_CHANNELS, Author, Channel
 
@@ -43,6 +43,7 @@ __all__ = [
     "move",
     "move_in",
     "provenance",
+    "queue_deletion",
     "rederive",
     "sweep",
 ]
@@ -138,6 +139,35 @@ def delete(
         return delete_in(home, store, txn, wanted, scopes=scopes, reason=reason, dry_run=dry_run)
 
 
+def queue_deletion(
+    home: Path,
+    names: Sequence[str],
+    *,
+    scopes: Sequence[str] | None,
+    reason: str = "delete",
+    author: Author,
+    now: datetime,
+) -> list[dict[str, str]]:
+    """Let the worker delete these entries and messages when the sessions they hang on have ended.
+
+    Returns the ``id``, ``name`` and ``session`` of each. Raises as ``delete`` does.
+    """
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        wanted = [targets.resolve(store, name) for name in dict.fromkeys(names)]
+        targets.within(wanted, scopes, author)
+        for one in wanted:
+            if one.session or one.statement:
+                raise UsageError(
+                    f"a {one.kind} cannot be deleted later",
+                    hint="Name its turns, SESSION:1-, or an entry.",
+                )
+    entries = list(dict.fromkeys(name for one in wanted for name in one.entries))
+    arguments = {"scopes": None if scopes is None else list(scopes), "reason": reason}
+    return guard.queue_held(home, "delete", entries, arguments, author=author, now=now)
+
+
 def delete_onward(
     home: Path,
     name: str,
@@ -172,6 +202,7 @@ def delete_in(
         raise UsageError(f"{reason[:40]!a} is no reason; use one of {', '.join(REASONS[1:])}")
     targets.within(wanted, scopes, txn.author)
     names = list(dict.fromkeys(name for one in wanted for name in one.entries))
+    guard.refuse_held(store, names, author=txn.author, now=txn.now)
     triples = [one.statement for one in wanted if one.statement]
     sessions = [one.session for one in wanted if one.session]
     gone = sources.withdraw(txn, names, reason=reason, unwanted=True)
@@ -229,6 +260,7 @@ def move_in(
         )
     entries = list(dict.fromkeys(name for one in wanted for name in one.entries))
     sessions = [one.session for one in wanted if one.session]
+    guard.refuse_held(txn.store, entries, author=txn.author, now=txn.now)
     moved = moving.move(txn, entries, scope, sessions=sessions)
     if moved.refused is not None:
         raise Refused(

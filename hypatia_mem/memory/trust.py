@@ -210,7 +210,11 @@ def carry_out(
     """Make a change that was queued; raises what the change raises."""
     given = dict(arguments)
     scopes = given.pop("scopes", None)
-    if verb == "edit":
+    if verb == "delete":
+        from hypatia_mem.memory import propagation
+
+        propagation.delete(home, [name], **given, scopes=scopes, author=author, now=now)
+    elif verb == "edit":
         edit(home, name, given.pop("text"), **given, scopes=scopes, author=author, now=now)
     elif verb in _MARKS:
         mark(home, [name], verb, scopes=scopes, author=author, now=now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from datetime import timedelta
 
 import pytest
 
@@ -13,6 +14,8 @@ from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
 from tests.memory.cascade_kit import NOW, fill, settings, summaries, talk
 from tests.memory.cascade_kit import run as condense
+
+LONG_AGO = NOW - timedelta(days=2)
 
 
 class _Terminal(io.TextIOWrapper):
@@ -173,10 +176,10 @@ def test_a_deleted_turn_is_not_told_in_the_next_brief(cli, home, project):
         open_store(home, write=True) as store,
         store.transaction(Author(Channel.HOOK), now=NOW) as txn,
     ):
-        txn.put_session(Session("s-2", project="app", updated_at=NOW))
+        txn.put_session(Session("s-2", project="app", updated_at=LONG_AGO))
         said = [("user", "look at zebra"), ("assistant", "zebra is done")]
         txn.put_messages(
-            "s-2", [Message("s-2", f"z{n}", *one, NOW) for n, one in enumerate(said)], "app"
+            "s-2", [Message("s-2", f"z{n}", *one, LONG_AGO) for n, one in enumerate(said)], "app"
         )
     curate.refresh(home)
     assert "zebra" in cli("brief").out
@@ -193,9 +196,9 @@ def test_a_suppressed_turn_is_shown_nowhere_and_comes_back_whole(cli, home, proj
         open_store(home, write=True) as store,
         store.transaction(Author(Channel.HOOK), now=NOW) as txn,
     ):
-        txn.put_session(Session("s-2", project="app", updated_at=NOW))
-        one = Message("s-2", "z1", "assistant", "zebra is done", NOW, parts=parts)
-        txn.put_messages("s-2", [Message("s-2", "z0", "user", "hello", NOW), one], "app")
+        txn.put_session(Session("s-2", project="app", updated_at=LONG_AGO))
+        one = Message("s-2", "z1", "assistant", "zebra is done", LONG_AGO, parts=parts)
+        txn.put_messages("s-2", [Message("s-2", "z0", "user", "hello", LONG_AGO), one], "app")
     curate.refresh(home)
 
     def shown() -> str:

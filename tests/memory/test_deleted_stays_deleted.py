@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from hypatia_mem.config import Settings
@@ -13,6 +15,7 @@ from tests.memory.test_drain import NOW, PERSON, World, world
 
 __all__ = ["world"]
 
+LATER = NOW + timedelta(hours=5)  # no session runs any more
 SECRET = "the staging host is zebra-seven"
 
 
@@ -20,7 +23,7 @@ def _read_again(world: World, how: str) -> None:
     """Let everything be read as if nothing had been: the store has lost its cursors."""
     with (
         open_store(world.home, write=True) as store,
-        store.transaction(Author(Channel.WORKER), now=NOW) as txn,
+        store.transaction(Author(Channel.WORKER), now=LATER) as txn,
     ):
         txn.delete_cursors(list(store.cursors()))
     if how == "spool alone":
@@ -52,9 +55,9 @@ def test_a_deleted_message_does_not_come_back(world, how, shown, forget):
     assert len(before) == 6
     for name in ("msg-s-1-3", "msg-s-1-4"):
         if forget:
-            curate.forget(world.home, "", scope="app", ids=[name], author=PERSON, now=NOW)
+            curate.forget(world.home, "", scope="app", ids=[name], author=PERSON, now=LATER)
         else:
-            curate.delete_entry(world.home, name, author=PERSON, now=NOW)
+            curate.delete_entry(world.home, name, author=PERSON, now=LATER)
     left = [text for text in before if SECRET not in text]
     assert _said(world) == left
     seq = _ledger(world)
@@ -71,8 +74,8 @@ def test_what_is_brought_back_is_a_message_again(world):
     world.turn(SECRET, "noted", written=True)
     world.settle(final=True)
     before = world.texts()
-    curate.delete_entry(world.home, "msg-s-1-1", author=PERSON, now=NOW)
-    history.undo(world.home, None, author=PERSON, now=NOW)
+    curate.delete_entry(world.home, "msg-s-1-1", author=PERSON, now=LATER)
+    history.undo(world.home, None, author=PERSON, now=LATER)
     assert world.texts() == before
     _read_again(world, "spool alone")
     assert world.texts() == before
@@ -82,7 +85,7 @@ def test_the_same_words_said_once_more_are_new(world):
     """What is kept away is that message, not its words."""
     world.turn("ok", "done", written=True)
     world.settle(final=True)
-    curate.delete_entry(world.home, "msg-s-1-1", author=PERSON, now=NOW)
+    curate.delete_entry(world.home, "msg-s-1-1", author=PERSON, now=LATER)
     world.now += 3_600_000_000_000
     world.turn("ok", "again", written=True)
     world.settle(final=True)
@@ -95,7 +98,7 @@ def test_nothing_is_kept_by_which_the_words_could_be_tried_out(world):
 
     world.turn("ok", "done", written=True)
     world.settle(final=True)
-    curate.delete_entry(world.home, "msg-s-1-1", author=PERSON, now=NOW)
+    curate.delete_entry(world.home, "msg-s-1-1", author=PERSON, now=LATER)
     with open_store(world.home, write=False) as store:
         kept = [one.text_digest for one in store.known_messages("s-1")]
     assert kept[0]
@@ -118,7 +121,7 @@ def test_a_session_summary_goes_with_a_message_and_does_not_come_back(world):
     entry, title = told()
     assert entry is not None
     assert title == "Staging host"
-    curate.delete_entry(world.home, "msg-s-1-3", author=PERSON, now=NOW)
+    curate.delete_entry(world.home, "msg-s-1-3", author=PERSON, now=LATER)
     assert told()[0] is None
     _read_again(world, "transcript and spool")
     assert told()[0] is None
@@ -135,7 +138,7 @@ def test_a_title_the_client_made_goes_and_one_a_person_gave_stays(world):
         world.line(kind, "", **line)
     world.settle(final=True)
     for session in ("s-1", "s-2"):
-        curate.delete_entry(world.home, f"msg-{session}-1", author=PERSON, now=NOW)
+        curate.delete_entry(world.home, f"msg-{session}-1", author=PERSON, now=LATER)
     _read_again(world, "transcript and spool")
     with open_store(world.home, write=False) as store:
         assert [store.session(one).title for one in ("s-1", "s-2")] == ["", "My afternoon"]

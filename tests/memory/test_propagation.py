@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from hypatia_mem.errors import NotFound, Refused, UsageError
+from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
 from hypatia_mem.memory import curate, history, propagation
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement, Trust
 from hypatia_mem.store import sources
@@ -29,6 +29,7 @@ from tests.memory.cascade_kit import (
 
 AGENT = Author(Channel.CLI_AGENT)
 CONFIG = settings(cascade_batch=2, cascade_max_tokens=200)
+LONG_AGO = NOW - timedelta(days=2)
 TRIPLE = "fact,is_about,queue"
 SAID = "rule:always-say-why"
 
@@ -327,7 +328,9 @@ def test_a_tool_call_and_its_result_go_together(home):
     other = {"type": "tool_use", "name": "Read", "input": "x", "id": "t2"}
     parts = [(), (call,), (result, other)]
     messages = [
-        Message("s-8", f"v{n}", "assistant", f"text {n}", NOW + timedelta(seconds=n), parts=some)
+        Message(
+            "s-8", f"v{n}", "assistant", f"text {n}", LONG_AGO + timedelta(seconds=n), parts=some
+        )
         for n, some in enumerate(parts)
     ]
     with open_store(home, write=True) as store, store.transaction(WORKER, now=NOW) as txn:
@@ -485,17 +488,43 @@ def test_only_a_person_moves_things_and_an_attempt_is_noted(tree):
     assert (row["verb"], row["channel"]) == ("refuse entry", "cli-agent")
 
 
-def test_what_was_forgotten_there_is_not_moved_there(tree):
+def test_a_person_who_moves_what_was_forgotten_there_takes_it_in_again_and_can_go_back(tree):
+    """As with saying it again; the ledger tells, and undoing keeps it away as before."""
     curate.remember(tree, "always say why", kind="rule", scope="web", author=PERSON, now=NOW)
     curate.forget(tree, "always say why", scope="web", author=PERSON, now=NOW)
     before = _dump(tree)
-    with pytest.raises(Refused, match="was forgotten in that project"):
-        propagation.move(
-            tree,
-            ["rule:always-say-why"],
-            "web",
-            scopes=("app",),
-            author=Author(Channel.HOOK_PROMPT),
-            now=NOW - timedelta(days=9),
-        )
+    done = _move(tree, SAID)
+    assert _scopes(tree, SAID) == ("web",)
+    with open_store(tree, write=False) as store:
+        assert any(row["verb"] == "lift rule" for row in store.ledger())
+    history.undo(tree, done.op_id, author=PERSON, now=NOW)
     assert _dump(tree) == before
+
+
+# --- a running session ------------------------------------------------------------------------------
+
+
+def test_what_a_running_session_stands_on_is_not_deleted_under_it(tree):
+    """Refused with both names, or done when it has ended; a session that ended holds nothing."""
+    from hypatia_mem.memory import guard
+
+    said = Message("s-7", "w1", "user", "running words", NOW - timedelta(minutes=1))
+    with open_store(tree, write=True) as store, store.transaction(WORKER, now=NOW) as txn:
+        txn.put_session(Session("s-7", project="app"))
+        txn.put_messages("s-7", [said], "app")
+    for names in (("msg-s-7-1",), ("s-7",), ("s-7:1",), ("fact", "msg-s-7-1")):
+        with pytest.raises(Conflict, match="part of session s-7, which is running"):
+            _delete(tree, *names)
+    with pytest.raises(Conflict, match="s-7"):
+        _move(tree, "s-7")
+    assert {"msg-s-7-1", "fact"} <= _names(tree)
+    queued = propagation.queue_deletion(
+        tree, ["msg-s-7-1", "fact"], scopes=("app",), author=PERSON, now=NOW
+    )
+    assert [one["session"] for one in queued] == ["s-7", ""]
+    assert guard.run_queued(tree, NOW) == 1
+    assert "msg-s-7-1" in _names(tree)
+    assert "fact" not in _names(tree)
+    later = NOW + timedelta(hours=1)
+    assert guard.run_queued(tree, later) == 1
+    assert "msg-s-7-1" not in _names(tree)
