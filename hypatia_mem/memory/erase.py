@@ -214,6 +214,7 @@ def _found(
 ) -> list[str]:
     """Return the names of the entries that are meant. Raises NotFound, Conflict, UsageError."""
     from hypatia_mem.memory import curate
+    from hypatia_mem.store import erasing
 
     if ids:
         return [_named(store, name, scope, everywhere) for name in ids]
@@ -228,7 +229,7 @@ def _found(
                 f"session {asked!r} belongs to another project",
                 hint="Run this in its project's folder, or with --everywhere.",
             )
-        return steps.of_session(store, asked)
+        return erasing.names_of_session(store, asked)
     plan = curate.plan_forget(curate.forgettable(store, scope), asked)
     if plan.chosen:
         return list(plan.chosen)

@@ -30,6 +30,7 @@ __all__ = [
     "ErasingWrites",
     "Said",
     "Source",
+    "names_of_session",
     "pieces_of_others",
     "residue",
     "rows_in",
@@ -112,6 +113,7 @@ class ErasingWrites(MessageWrites):
         Called before its messages go: with them goes the title, and then nobody knows it any more.
         """
         session = self.store.session(session_id)
+        self.store.execute("DELETE FROM image WHERE kind = 'session' AND key = ?", [session_id])
         if session is None or not session.title:
             return Outcome("unchanged", session_id)
         self._bury_digests(self._title_digests(session.title), [session.project], reason)
@@ -309,6 +311,27 @@ def sources_of(store: Store, names: Sequence[str]) -> list[Source]:
         )
         for row in found
     ]
+
+
+def names_of_session(store: Store, session_id: str) -> list[str]:
+    """Return the entries of a session, its messages and its own, also those that have only a past.
+
+    In the order of their turns.
+    """
+    found = store.execute(
+        """
+        WITH own AS (
+            SELECT 'msg-' || session_id || '-' || turn AS name, turn FROM message
+            WHERE session_id = $1
+            UNION ALL SELECT 'session-' || $1, 1 << 30
+        )
+        SELECT name FROM own
+        WHERE name IN (SELECT name FROM entry) OR name IN (SELECT name FROM version)
+        ORDER BY turn
+        """,
+        [session_id],
+    ).fetchall()
+    return [str(name) for (name,) in found]
 
 
 def writing_sources(store: Store, names: Sequence[str]) -> list[str]:

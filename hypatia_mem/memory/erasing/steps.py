@@ -31,7 +31,6 @@ __all__ = [
     "drain",
     "forget",
     "is_sealed",
-    "of_session",
     "problems_of",
     "revise_backups",
     "rewrite",
@@ -59,13 +58,6 @@ _DONE = {
     "typed lines": "lines removed",
     "program log": "lines removed",
 }
-
-
-def of_session(store: Store, session_id: str) -> list[str]:
-    """Return the entries of a session: its messages and its own."""
-    turns = [message.turn for message in store.messages(session_id, limit=1_000_000)]
-    names = [f"msg-{session_id}-{turn}" for turn in turns]
-    return [entry.name for entry in store.entries([*names, f"session-{session_id}"])]
 
 
 def drain(home: Path, settings: Settings, beat: Callable[[], None]) -> None:
@@ -271,7 +263,8 @@ def still_said(home: Path, job: Job) -> tuple[list[str], int, list[str], list[st
 def survey_after(home: Path, job: Job, strict: Sequence[str]) -> dict[str, Held]:
     """Return what each place still holds: of places that were cleared of every piece, any piece."""
     after = survey(home, strict)
-    after["kept files"] = _without_owner(home, after["kept files"])
+    for place in ("kept files", "backups"):
+        after[place] = _without_owner(home, after[place])
     if len(strict) < len(job.pieces):
         after |= survey(home, job.pieces, only=_CLEARED)
     return after
@@ -281,11 +274,12 @@ def _without_owner(home: Path, held: Held) -> Held:
     """Leave out the kept files of entries that are there: they are told of as those entries."""
     from hypatia_mem.store.connection import open_store
 
-    names = [path.partition("/")[2] for path in held.paths]
+    names = {path: path.partition("archive/")[2] for path in held.paths}
     with open_store(home, write=False) as store:
-        there = {entry.name for entry in store.entries(names)}
-    held.paths = [path for path in held.paths if path.partition("/")[2] not in there]
-    held.files = len(held.paths)
+        there = {entry.name for entry in store.entries(names.values())}
+    gone = [path for path in held.paths if names[path] in there]
+    held.paths = [path for path in held.paths if path not in gone]
+    held.files -= len(gone)
     return held
 
 
