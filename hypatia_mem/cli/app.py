@@ -57,6 +57,7 @@ COMMANDS: dict[str, Row] = {
     "similar": Row(_ROOM + "similar", "similar", "What is near to a text, nearest first."),
     "backfill": Row(_ROOM + "similar", "backfill", "Make the vectors that similar compares."),
     "query": Row(_ROOM + "graph", "query", "Run a JSE expression over the knowledge graph."),
+    "ask": Row(_ROOM + "asking", "ask", "The few entries that some topics need."),
     "session-current": Row(
         _ROOM + "graph", "session_current", "Messages that no summary covers yet, oldest first."
     ),
@@ -116,6 +117,8 @@ COMMANDS: dict[str, Row] = {
     "graph": Row(
         _ROOM + "network", "graph", "Neighbours, paths, communities; check, export, merge."
     ),
+    "tools": Row(_ROOM + "tools", "tools", "What tools gave back in a session."),
+    "tool": Row(_ROOM + "tools", "tool", "What one tool gave back, or some lines of it."),
     "handoff": Row(_ROOM + "handoff", "handoff", "What a session leaves to the next: a card."),
     "extract": Row(_ROOM + "extract", "extract", "Keep the lessons of work that is finished."),
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),

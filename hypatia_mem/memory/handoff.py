@@ -6,12 +6,11 @@ concluded. What was withheld or forgotten is not read, so it is not on the card.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import NotFound
 from hypatia_mem.memory.extract import cues
@@ -19,6 +18,7 @@ from hypatia_mem.memory.extract.topics import Said, closes, exchanges_of, is_thi
 from hypatia_mem.memory.summarise import facts, hygiene
 from hypatia_mem.memory.summarise.protocol import Item
 from hypatia_mem.memory.summarise.units import Unit, units_of
+from hypatia_mem.memory.toolresults import SHELLS, failed_tests, results_of
 
 if TYPE_CHECKING:
     from hypatia_mem.model import Message, Session
@@ -30,20 +30,10 @@ _MESSAGES = 4_000  # of a session that are read: the latest
 _EACH = 12  # lines of a section
 _LONGEST = 240  # characters of a line
 _EDITS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "Update"})
-_SHELLS = frozenset({"Bash", "PowerShell"})
-_PATH = re.compile(r'"(?:file_path|notebook_path|path)"\s*:\s*"((?:[^"\\]|\\.)*)"')
-_COMMAND = re.compile(r'"command"\s*:\s*"((?:[^"\\]|\\.)*)"?')
 _TESTS = re.compile(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|go test|cargo (?:test|nextest)|rspec"
     r"|phpunit|ctest|(?:npm|pnpm|yarn|bun)(?: run)? test|gradle\w* test|mvn \S*test|dotnet test"
     r"|swift test|make (?:test|check))\b"
-)
-_FAILED = (
-    re.compile(r"^(?:FAILED|ERROR) (\S+(?:::\S+)?)", re.MULTILINE),
-    re.compile(r"^\s*--- FAIL: (\S+)", re.MULTILINE),
-    re.compile(r"^test (\S+) \.\.\. FAILED", re.MULTILINE),
-    re.compile(r"^\s*(?:✕|✗|×) (.{3,120}?)(?: \(\d+ ?m?s\))?$", re.MULTILINE),
-    re.compile(r"^FAIL\s+(\S+\.\w+)", re.MULTILINE),
 )
 
 
@@ -213,50 +203,11 @@ def _cut(text: str) -> str:
 # --- what was done --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    turn: int
-    tool: str
-    given: str  # JSON, cut where it is long
-    text: str
-    failed: bool
-    answered: bool
-
-
-def _calls(messages: Sequence[Message]) -> Iterator[_Call]:
-    for one in messages:
-        results: dict[str, Mapping[str, Any]] = {
-            str(part.get("id")): part for part in one.parts if part.get("type") == "tool_result"
-        }
-        for part in one.parts:
-            if part.get("type") == "tool_use":
-                result = results.get(str(part.get("id")), {})
-                yield _Call(
-                    one.turn or 0,
-                    str(part.get("name", "")),
-                    str(part.get("input", "")),
-                    str(result.get("text", "")),
-                    bool(result.get("is_error")),
-                    bool(result),
-                )
-
-
-def _given(call: _Call, pattern: re.Pattern[str]) -> str:
-    """Return one text of a call's input, also where its JSON was cut."""
-    match = pattern.search(call.given)
-    if not match:
-        return ""
-    try:
-        return str(json.loads(f'"{match.group(1)}"'))
-    except ValueError:
-        return match.group(1)
-
-
 def _files(messages: Sequence[Message]) -> Iterator[Line]:
     count: dict[str, int] = {}
     turn: dict[str, int] = {}
-    for call in _calls(messages):
-        path = _given(call, _PATH) if call.tool in _EDITS and not call.failed else ""
+    for call in results_of(messages):
+        path = call.subject if call.tool in _EDITS and not call.failed else ""
         if path:
             count[path] = count.get(path, 0) + 1
             turn.pop(path, None)
@@ -269,12 +220,12 @@ def _files(messages: Sequence[Message]) -> Iterator[Line]:
 def _commands(messages: Sequence[Message]) -> Iterator[Line]:
     """Yield commands whose last run went well, in the order of that run."""
     worked: dict[str, int] = {}
-    for call in _calls(messages):
-        if call.tool not in _SHELLS or not call.answered:
+    for call in results_of(messages):
+        if call.tool not in SHELLS:
             continue
-        command = _cut(_given(call, _COMMAND))
+        command = _cut(call.subject)
         worked.pop(command, None)
-        if command and not call.failed and not _names_of_failed(call.text):
+        if command and not call.failed and not failed_tests(call.text):
             worked[command] = call.turn
     for command, turn in worked.items():
         yield Line(command, turn)
@@ -283,11 +234,11 @@ def _commands(messages: Sequence[Message]) -> Iterator[Line]:
 def _failing(messages: Sequence[Message]) -> Iterator[Line]:
     """Yield the tests that failed when they last ran; a run of tests without failures clears."""
     failing: dict[str, int] = {}
-    for call in _calls(messages):
-        if call.tool not in _SHELLS or not call.answered:
+    for call in results_of(messages):
+        if call.tool not in SHELLS:
             continue
-        names = _names_of_failed(call.text)
-        command = _given(call, _COMMAND)
+        names = failed_tests(call.text)
+        command = call.subject
         if names:
             if _TESTS.search(command):
                 failing = {name: at for name, at in failing.items() if _elsewhere(name, command)}
@@ -304,13 +255,6 @@ def _elsewhere(name: str, command: str) -> bool:
     """Tell whether a run of tests by this command left a test out, as far as its words show."""
     named = re.findall(r"[\w./-]+\.(?:py|[jt]sx?|rs|go|rb|php)(?:::\w+)*", command)
     return bool(named) and not any(name.startswith(one) or one in name for one in named)
-
-
-def _names_of_failed(text: str) -> list[str]:
-    found: list[str] = []
-    for pattern in _FAILED:
-        found += [match.group(1).strip() for match in pattern.finditer(text)]
-    return list(dict.fromkeys(found))
 
 
 def _latest_first(lines: Iterable[Line]) -> tuple[Line, ...]:

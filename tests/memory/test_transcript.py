@@ -200,6 +200,23 @@ class TestParts:
         assert "S3C" not in part["text"]
         assert part["length"] == len(output)
 
+    @pytest.mark.parametrize("length", [5_000, 200_000])
+    def test_of_long_output_the_beginning_and_the_end_are_kept(self, length: int) -> None:
+        """An output says at its end how it ended; a secret there is taken out before the cut."""
+        secret = "S3CRET" * 10
+        output = "first line\n" + "x" * length + f" {secret} 2 failed, 56 passed"
+        call = answer(text("hi"), {"type": "tool_use", "id": "c", "name": "Bash", "input": {}})
+        result = user([{"type": "tool_result", "tool_use_id": "c", "content": output}])
+        rows = list(enumerate([user("go"), call, result]))
+
+        made = fold(rows, end=9, flush=True, redact=lambda t: t.replace(secret, "[gone]"))
+
+        kept = made.messages[1].parts[-1]["text"]
+        assert kept.startswith("first line\nxxx")
+        assert kept.endswith("x [gone] 2 failed, 56 passed")
+        assert f"[... {len(output) - transcript.PART_CHARS} characters left out ...]" in kept
+        assert len(kept) <= transcript.PART_CHARS
+
     @pytest.mark.parametrize("name", NAMES)
     def test_what_every_response_cost_is_told_once(self, name: str) -> None:
         """Also of those that only called a tool; not of what the client made up."""

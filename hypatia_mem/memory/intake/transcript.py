@@ -37,6 +37,7 @@ from hypatia_mem.model import Message
 __all__ = ["BLANK", "Carry", "Facts", "Folded", "Lines", "Title", "clean", "fold", "read_lines"]
 
 PART_CHARS = 2000  # of a tool's input or output that are kept
+TAIL_CHARS = 760  # of them from its end: that is where an output says how it ended
 REDACT_CHARS = 65_536  # redacted before the cut, so that a cut never halves a secret
 MAX_LINE_BYTES = 64 << 20
 SEEN_LINES = 1000
@@ -591,7 +592,7 @@ class _Folder:
                 {
                     "type": "tool_use",
                     "name": clean(_str(block.get("name"))),
-                    "input": self._cut(made),
+                    "input": self._redact(made)[:PART_CHARS],
                     "id": call,
                 }
             )
@@ -751,7 +752,14 @@ class _Folder:
         return value
 
     def _cut(self, text: str) -> str:
-        return self._redact(clean(text[:REDACT_CHARS]))[:PART_CHARS]
+        """Return the beginning and the end of what is too long, redacted before it is cut."""
+        head = self._redact(clean(text[:REDACT_CHARS]))
+        if len(text) <= REDACT_CHARS and len(head) <= PART_CHARS:
+            return head
+        tail = self._redact(clean(text[-REDACT_CHARS:])) if len(text) > REDACT_CHARS else head
+        gap = f"\n[... {len(text) - PART_CHARS} characters left out ...]\n"
+        room = PART_CHARS - TAIL_CHARS - len(gap)
+        return f"{head[:room]}{gap}{tail[-TAIL_CHARS:]}"
 
 
 # ---------------------------------------------------------------- small readers

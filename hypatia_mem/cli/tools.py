@@ -1,0 +1,89 @@
+"""``tools`` and ``tool``: what tools gave back in a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hypatia_mem.cli import context, values
+from hypatia_mem.cli.options import AsJson
+from hypatia_mem.cli.output import print_json, say
+from hypatia_mem.errors import NotFound
+
+__all__ = ["tool", "tools"]
+
+_Session = Annotated[
+    str, typer.Option("--session", help="This session; by default the project's latest.")
+]
+
+
+def tools(
+    session: _Session = "",
+    last: Annotated[int, typer.Option("--last", min=0, help="So many are shown as they are.")] = 15,
+    as_json: AsJson = False,
+) -> None:
+    """List what tools gave back in a session: the latest whole, older ones in three sentences.
+
+    Nothing is lost: any line of any result can be read again with tool.
+
+    \b
+    Example:
+      hypatia-mem tools --last 3
+    """
+    from hypatia_mem.memory import toolresults
+
+    home = context.home()
+    found = toolresults.latest(home, _session(home, session), last)
+    if as_json:
+        print_json(toolresults.shown(found))
+        return
+    for one, text in found:
+        say(f"[turn {one.turn}] {one.id}  {one.tool} {one.subject}".rstrip())
+        say("\n".join(f"  {line}" for line in text.splitlines()))
+    if not found:
+        say("No tool was used in this session.")
+
+
+def tool(
+    call_id: Annotated[str, typer.Argument(metavar="ID", help="The call's id, or its beginning.")],
+    lines: Annotated[
+        str, typer.Option("--lines", help="Only these lines: 40-60, 7, -5 or 90-.")
+    ] = "",
+    session: _Session = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print what a tool gave back, or some lines of it.
+
+    \b
+    Example:
+      hypatia-mem tool toolu_01AB --lines 40-60
+    """
+    from hypatia_mem.memory import toolresults
+
+    home = context.home()
+    found = toolresults.find(
+        home, _session(home, session), values.checked(call_id, "the call's id")
+    )
+    chosen = toolresults.lines_of(found, lines or "1-") if found.text else []
+    if as_json:
+        (row,) = toolresults.shown([(found, found.text)])
+        print_json({**row, "lines": [{"line": number, "text": text} for number, text in chosen]})
+        return
+    for number, text in chosen:
+        say(f"{number:6}  {text}")
+
+
+def _session(home: Path, asked: str) -> str:
+    """Return the session that is meant: the one named, or the project's latest."""
+    if asked:
+        return values.checked(asked, "the session")
+    from hypatia_mem.store.connection import open_store
+
+    scopes = context.scopes_for(None, False)
+    with open_store(home, write=False) as store:
+        found = store.sessions(scopes[0] if scopes else None, limit=1)
+    if not found:
+        raise NotFound("no session of this project yet", hint="List them: hypatia-mem sessions")
+    return found[0][0].id
