@@ -83,7 +83,7 @@ def known_units(store: Store, scopes: Sequence[str]) -> list[Entry]:
     """
     found = store.run(
         """
-        SELECT * FROM entry WHERE kind = ? AND list_has_any(scopes, ?::VARCHAR[])
+        SELECT * FROM entry WHERE list_contains(tags, ?) AND list_has_any(scopes, ?::VARCHAR[])
           AND trust NOT IN ('rejected', 'stale') AND NOT suppressed AND expired_at IS NULL
         ORDER BY created_at DESC, name LIMIT 2000
         """,

@@ -78,7 +78,7 @@ def test_a_bug_becomes_symptoms_cause_and_fix_with_its_messages(home):
     with open_store(home, write=False) as store:
         entry = store.entry(kept.name)
         links = {(one.predicate, one.object) for one in store.statements_of(kept.name)}
-    assert entry.kind == "work-unit"
+    assert entry.kind == "knowledge"
     assert {"memory", "work-unit", "bug-fix"} <= set(entry.tags)
     assert entry.scopes == ("app",)
     told = entry.content

@@ -230,7 +230,6 @@ def _put(
         content=unit.content,
         tags=tuple(dict.fromkeys(("memory", "work-unit", str(unit.kind), *unit.topics))),
         scopes=news.scopes,
-        kind="work-unit",
         trust=trust,
         session_id=news.session_id,
     )
