@@ -326,11 +326,30 @@ class EntryWrites(Tombstones, Versions):
             )
         if same == existing:
             return Outcome("unchanged", existing.name, reason=_why_withheld(existing))
+        if self._said_before(existing.name):
+            return Outcome("unchanged", existing.name, reason="it was changed after this was said")
         denied = self._denied(existing, same)
         if denied:
             return self._refuse(existing.name, existing.kind, denied)
         self._write_again(existing, self._as_believed(existing, same))
         return Outcome("updated", existing.name, reason=_why_withheld(same))
+
+    def _said_before(self, name: str) -> bool:
+        """Tell whether what is written now was said before the entry was changed by a command.
+
+        An old talk that is read again is no news: what was said since, on purpose, stands.
+        """
+        if self.said_at >= self.now:
+            return False
+        found = self.store.execute(
+            """
+            SELECT 1 FROM entry JOIN mutation USING (seq)
+            WHERE name = ? AND mutation.channel IN ('cli-person', 'cli-agent')
+              AND mutation."at" > ?
+            """,
+            [name, self.said_at],
+        ).fetchone()
+        return found is not None
 
     def _validity(self, existing: Entry, entry: Entry) -> tuple[datetime | None, datetime | None]:
         """Return when an entry that is said again is true.
