@@ -17,6 +17,7 @@ from pathlib import Path
 
 from hypatia_mem.capture import paths
 from hypatia_mem.cli import observe
+from hypatia_mem.cli.observe_models import see_models
 from hypatia_mem.cli.output import ago
 from hypatia_mem.errors import HypatiaError, StoreBusy, StoreCorrupt, StoreTooNew
 
@@ -71,6 +72,7 @@ def survey(home: Path) -> list[Check]:
         _index(home, store),
         _briefs(home, store),
         _snapshots(home),
+        _summaries(home, store),
         _log(home),
     ]
 
@@ -404,6 +406,21 @@ def _snapshots(home: Path) -> Check:
             "snapshots", "note", f"the newest is {ago(age)} old", "The worker makes one when idle."
         )
     return Check("snapshots", "ok", f"newest verified {ago(age)} ago")
+
+
+def _summaries(home: Path, store: observe.StoreView) -> Check:
+    """Tell whether whoever condenses can do so, and what was given up."""
+    found = see_models(home, usable=bool(store.counts))
+    by = f"made by {found['summary_by']}"
+    if found["paused"]:
+        pause = found["paused"]
+        says = f"{by}: {pause['why']}; tried again at {pause['until']}"
+        return Check("summaries", "note", says, pause["hint"] or "See: hypatia-mem jobs list")
+    dead = found["work"].get("dead", 0)
+    if dead:
+        says = f"{by}, which has given up on {dead} batches"
+        return Check("summaries", "note", says, "Try again: hypatia-mem jobs retry")
+    return Check("summaries", "ok", by)
 
 
 def _log(home: Path) -> Check:

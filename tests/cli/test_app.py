@@ -12,7 +12,16 @@ import pytest
 from hypatia_mem import __version__
 from hypatia_mem.cli.app import COMMANDS, run
 
-HEAVY = ("duckdb", "_duckdb", "tantivy", "rich", "pydantic", "networkx", "platformdirs")
+HEAVY = (
+    "duckdb",
+    "_duckdb",
+    "tantivy",
+    "rich",
+    "pydantic",
+    "networkx",
+    "platformdirs",
+    "anthropic",
+)
 
 
 def program(*arguments, env=None, stdin=b"", code="", cwd=None):

@@ -121,6 +121,9 @@ def test_a_pause_is_told_with_its_remedy(command, model, monkeypatch):
     assert "Nobody is asked until" in command("cascade", "status", ALL)[1]
     assert "2 paused" in command("jobs", "list", ALL)[1]
     assert "did not accept the key" in command("status")[1]
+    checks = json.loads(command("doctor", "--json")[1])["checks"]
+    (said,) = (one for one in checks if one["name"] == "summaries")
+    assert (said["state"], "config set anthropic_key_file" in said["remedy"]) == ("note", True)
     command("jobs", "retry")
     assert "2 due" in command("jobs", "list", ALL)[1]
 
@@ -153,6 +156,22 @@ def test_watching_looks_again_until_it_is_interrupted(command, model, monkeypatc
     code, out, _ = command("status", "--watch", "--json")
     assert code == 130
     assert [json.loads(line)["stored"] for line in out.splitlines()] == [2, 2, 2]
+
+
+def test_the_package_is_imported_only_to_ask(model, home, monkeypatch):
+    """It takes seconds; nobody waits for it who asks no model."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys\nfrom hypatia_mem.cli.app import run\n"
+        "for line in (['status'], ['cascade', 'plan', '--all-projects'], ['jobs', 'list'], "
+        "['cascade', 'run', '--all-projects']):\n    run(line)\n"
+        "print('anthropic' in sys.modules, 'duckdb' in sys.modules)"
+    )
+    set_value(home, "summary_by", "extractive")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False True"
 
 
 class Terminal:
