@@ -14,8 +14,8 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes, ValidFrom, ValidTo
-from hypatia_mem.cli.output import emit, held_back, print_json, print_rows, say
-from hypatia_mem.cli.querying import run_query
+from hypatia_mem.cli.output import emit, held_back, print_json, print_line, print_rows, say
+from hypatia_mem.cli.querying import run_query, stream_query
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust, normal_predicate
 
@@ -82,6 +82,13 @@ def query(
             help="As the memory held it at this (local) time; what was forgotten since is gone.",
         ),
     ] = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Print every row as a line of JSON, by name; few are held in memory at a time.",
+        ),
+    ] = False,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -96,9 +103,21 @@ def query(
     Example:
       hypatia-mem query '["$knowledge", ["$contains", "tags", "rule"]]'
     """
+    asked = values.read_text(expression, "the expression")
+    if stream:
+        for row in stream_query(
+            context.home(),
+            asked,
+            scope=scope,
+            all_projects=all_projects,
+            as_of=as_of,
+            as_known_at=as_known_at,
+        ):
+            print_line(row)
+        return
     rows = run_query(
         context.home(),
-        values.read_text(expression, "the expression"),
+        asked,
         scope=scope,
         all_projects=all_projects,
         as_of=as_of,

@@ -25,6 +25,7 @@ __all__ = [
     "held_back",
     "print_error",
     "print_json",
+    "print_line",
     "print_page",
     "print_rows",
     "printable",
@@ -142,6 +143,12 @@ def held_back(outcome: Outcome) -> str:
         f'[hypatia-memory] Held back: "{outcome.name}" {outcome.reason}.\n'
         "A person decides about it: hypatia-mem review"
     )
+
+
+def print_line(value: Json) -> None:
+    """Print a value as one line of JSON, at once: a program may read it as it comes."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
+    print(json.dumps(value, ensure_ascii=encoding != "utf8", default=str), flush=True)
 
 
 def print_page(

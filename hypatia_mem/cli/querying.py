@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from hypatia_mem.jse.nodes import Query
     from hypatia_mem.memory.known import KnownStates
 
-__all__ = ["run_query"]
+__all__ = ["run_query", "stream_query"]
 
 _FEW_HITS = 100
 _ALL_HITS = 1_000_000
+_STREAMED = 500  # rows of one read; each opens the store
 
 
 def run_query(
@@ -74,6 +75,30 @@ def run_query(
             if hits.all or (wanted is not None and len(rows) >= wanted):
                 return [compiled.shape(row) for row in rows]
             hits = _Hits(home, hits.reach * 10, where, then)
+
+
+def stream_query(
+    home: Path,
+    expression: str,
+    *,
+    scope: list[str] | None = None,
+    all_projects: bool = False,
+    as_of: str | None = None,
+    as_known_at: str | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Yield every row of an expression, a few read at a time, in the order of their names.
+
+    Scopes and times are those of ``run_query``. Raises what it raises, at the first row.
+    """
+    from hypatia_mem.jse.parser import parse
+    from hypatia_mem.memory.streaming import stream
+
+    parsed = _at_times(parse(expression), as_of=as_of, as_known_at=as_known_at)
+    scopes = context.scopes_for(scope, all_projects or (parsed.names_scopes and not scope))
+    known_at = parsed.options.as_known_at
+    where = None if known_at else scopes
+    hits = _Hits(home, _ALL_HITS, where, _Then(home, known_at))
+    yield from stream(home, parsed, scopes=scopes, search=hits, similar=_Near(home), size=_STREAMED)
 
 
 def _at_times(query: Query, *, as_of: str | None, as_known_at: str | None) -> Query:

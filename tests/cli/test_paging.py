@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from hypatia_mem.cli import querying
 from hypatia_mem.memory import curate
 from hypatia_mem.memory.sharing import archive
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
@@ -276,3 +277,73 @@ def test_lists_that_nobody_comes_back_to_go(given, home, monkeypatch):
     assert len(list((home / "index" / "pages").iterdir())) == 3
     paging.sweep(home, now=(datetime.now() + timedelta(days=2)).timestamp())
     assert list((home / "index" / "pages").iterdir()) == []
+
+
+# --- a stream: every row, few in memory -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        ["$knowledge"],
+        ["$knowledge", ["$contains", "tags", "all"]],
+        ["$knowledge", ["$search", "needle"]],
+        ["$statement", ["$triple", "hub", "$*", "$*"]],
+        ["$not-summaried", "message"],
+        {"$knowledge": [["$contains", "tags", "all"]], "fields": ["name"]},
+    ],
+)
+def test_a_stream_gives_every_row_once(given, expression, monkeypatch):
+    monkeypatch.setattr(querying, "_STREAMED", 5)
+    done = given("query", json.dumps(expression), "--stream")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    whole = expression if isinstance(expression, dict) else {expression[0]: expression[1:]}
+    everything = given("query", json.dumps({**whole, "limit": -1}), "--json").json
+    key = "triple" if "$statement" in whole else "name"
+    assert [row[key] for row in rows] == sorted(row[key] for row in everything)
+    assert sorted(rows, key=json.dumps) == sorted(everything, key=json.dumps)
+
+
+def test_a_stream_neither_repeats_nor_misses_while_others_write(home, given):
+    from hypatia_mem.jse.parser import parse
+    from hypatia_mem.memory.streaming import stream
+
+    query = parse('["$knowledge", ["$contains", "tags", "all"]]')
+    before = [row["name"] for row in stream(home, query, scopes=["app"], size=4)]
+    seen = []
+    for number, row in enumerate(stream(home, query, scopes=["app"], size=4)):
+        seen.append(row["name"])
+        if number % 4 == 0:
+            with curate.changing(home, Author(Channel.HOOK), AT) as (_, txn):
+                late = Entry(f"a{number}", "x", tags=("all",), scopes=("app",))
+                txn.put_entry(late)
+                txn.update_entry(before[0], content=f"changed {number}")
+    assert seen == before
+
+
+@pytest.mark.parametrize("option", [{"order": "name"}, {"offset": 3}, {"count": True}])
+def test_a_stream_has_an_order_of_its_own(given, option):
+    done = given("query", json.dumps({"$knowledge": [], **option}), "--stream")
+    assert done.code == 2
+    assert next(iter(option)) in done.err
+
+
+def test_a_stream_holds_few_rows_at_once(home, given):
+    """However many there are: what it takes does not grow with them."""
+    import tracemalloc
+
+    from hypatia_mem.jse.parser import parse
+    from hypatia_mem.memory.streaming import stream
+
+    with open_store(home, write=True) as store:
+        with store.transaction(Author(Channel.HOOK), now=AT) as txn:
+            for n in range(120):
+                txn.put_entry(Entry(f"big{n}", "x" * 20_000, tags=("big",), scopes=("app",)))
+    query = parse('["$knowledge", ["$contains", "tags", "big"]]')
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in stream(home, query, scopes=["app"], size=10))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (count, most < 1_200_000) == (120, True), most
