@@ -52,8 +52,8 @@ def refuse_held(store: Store, names: Sequence[str], *, author: Author, now: date
     for name, session in held(store, names, author=author, now=now):
         raise Conflict(
             f"{name!r} is part of session {session}, which is running",
-            hint="--after makes the change when that session has ended. One that shows no sign of"
-            f" life for {HOLD.seconds // 60} minutes holds nothing any more.",
+            hint="Wait until it has ended; edit, reject, suppress and delete do that for you with"
+            f" --after. One without a sign of life for {HOLD.seconds // 60} minutes holds nothing.",
         )
 
 

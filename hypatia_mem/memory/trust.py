@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import NotFound, Refused, StaleEdit, UsageError
-from hypatia_mem.memory import curate, guard
+from hypatia_mem.memory import curate, guard, reach
 from hypatia_mem.model import PERSON_CHANNELS, Author, Entry, Outcome, Statement, Trust
 
 if TYPE_CHECKING:
@@ -304,11 +304,7 @@ def _resolve_one(store: Store, word: str, scopes: Sequence[str] | None) -> Subje
 
 
 def _within(name: str, value: Entry | Statement, scopes: Sequence[str] | None) -> Subject:
-    if scopes is not None and value.scopes and not set(value.scopes) & set(scopes):
-        raise NotFound(
-            f"{name!r} is not of this project",
-            hint=f"It is changed from here when its scope is named: --scope {value.scopes[0]!r}",
-        )
+    reach.refuse(name, value.scopes, scopes)
     return Subject(name, value)
 
 

@@ -211,6 +211,11 @@ def scopes_of(store: Store, op_id: str) -> set[str]:
         UNION SELECT coalesce(became, was)->>'scope' FROM image
             WHERE op_id = $1 AND kind IN ('project', 'root', 'tombstone')
         UNION SELECT scope FROM tombstone WHERE op_id = $1
+        UNION SELECT unnest(entry.scopes) FROM image JOIN entry
+            ON entry.name = coalesce(image.became, image.was)->>'name'
+            WHERE image.op_id = $1 AND image.kind IN ('verdict', 'queued')
+        UNION SELECT unnest(statement.scopes) FROM image JOIN statement
+            ON statement.triple = image.key WHERE image.op_id = $1 AND image.kind = 'verdict'
         """,
         [op_id],
     ).fetchall()

@@ -262,6 +262,8 @@ class Incoming:
     def _whole(self, table: str, row: dict[str, Any], doubt: str = "") -> dict[str, Any]:
         """Return a row with what this store adds to it, noted in the ledger."""
         digest = rows.digest(row["content"])
+        if row["trust"] == Trust.VERIFIED:  # that was another memory's person
+            row = {**row, "trust": str(Trust.ASSERTED)}
         if doubt:
             row = {**row, "trust": str(Trust.CANDIDATE)}
         if table == "statement":

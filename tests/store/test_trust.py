@@ -234,3 +234,24 @@ def test_what_cannot_be_done_is_said(kit, call, error):
     fill(kit)
     with pytest.raises(error), kit.change(PERSON) as txn:
         call(txn)
+
+
+def test_what_another_memorys_person_verified_is_asserted_here(kit, tmp_path):
+    """An export is a file that anybody can write; only here can somebody say that it is true."""
+    from hypatia_mem.capture import paths
+    from hypatia_mem.memory.sharing import exporting, importing
+
+    fill(kit)
+    with kit.change(PERSON) as txn:
+        for name in ("port", TRIPLE):
+            txn.set_trust(name, V)
+        txn.put_entry(Entry("doubt", "is it so?", scopes=("app",), trust=D))
+    exporting.export_shelf(kit.home, tmp_path / "out")
+    other = tmp_path / "other"
+    paths.ensure_home(str(other))
+    importing.import_shelf(other, tmp_path / "out", author=PERSON, now=kit.now)
+
+    with open_store(other, write=False) as store:
+        assert store.entry("port").trust == A
+        assert store.statement("port", "is", "4711").trust == A
+        assert store.entry("doubt").trust == D
