@@ -268,13 +268,16 @@ class _Where:
 
 def _row(one: Found, *, both: bool) -> dict[str, Any]:
     """Return the published row of what was found: name or triple, content, distance."""
-    from hypatia_mem.jse.rows import knowledge_row, statement_row
+    from hypatia_mem.jse.rows import knowledge_row, statement_row, time_text
 
     if one.catalog == "knowledge":
         shaped, key = knowledge_row(one.row), "name"
     else:
         shaped, key = statement_row(one.row), "triple"
     row = {key: one.key, "content": shaped["content"], "distance": round(one.distance, 6)}
+    for name, column in (("tr_start", "valid_from"), ("tr_end", "valid_to")):
+        if one.row.get(column) is not None:  # else what ended would stand there as if it held
+            row[name] = time_text(one.row[column])
     return {**row, "catalog": one.catalog} if both else row
 
 

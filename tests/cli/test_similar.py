@@ -233,3 +233,27 @@ def test_nothing_heavy_is_imported_for_help():
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
     assert done.stderr.strip() == "[]"
+
+
+def test_a_row_says_when_it_was_true(cli):
+    """Else what ended would stand beside what holds as if it held, too."""
+    cli(
+        "knowledge-create", "bonn", "-d", "the office is in Bonn", "--valid-to", "2024-05-01T00:00Z"
+    )
+    cli(
+        "knowledge-create",
+        "kiel",
+        "-d",
+        "the office is in Kiel",
+        "--valid-from",
+        "2024-05-01T00:00Z",
+    )
+    cli("statement-create", "office", "in", "Bonn", "--valid-to", "2024-05-01T00:00Z")
+    rows = cli("similar", "the office is in Bonn", "--target", "both", "--json").json
+    ends = {row.get("name") or row.get("triple"): row.get("tr_end") for row in rows}
+    assert ends == {
+        "bonn": "2024-05-01 00:00:00.000000",
+        "kiel": None,
+        "office,in,Bonn": "2024-05-01 00:00:00.000000",
+    }
+    assert [row["tr_start"][:10] for row in rows if "tr_start" in row] == ["2024-05-01"]
