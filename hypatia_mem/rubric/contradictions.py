@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hypatia_mem.memory.sharing import exporting
-from hypatia_mem.rubric.withdrawing import active, done, reject
+from hypatia_mem.rubric.withdrawing import done, memory, reject
 from hypatia_mem.rubric.world import Project, World, now
 
 __all__ = ["CHECKS", "SHAPES", "Shape", "matrix", "table"]
@@ -79,7 +79,7 @@ def _wrong(world: World, where: Project, name: str, case: Case) -> None:
 
 def _edit(world: World, where: Project, name: str, case: Case) -> None:
     """A part of it is not so any more: the text is corrected in place."""
-    done(world.person(where, "knowledge-update", name, "-d", case.current), "correcting")
+    done(world.person(where, "edit", name, "--text", case.current), "edit")
 
 
 def _bound(world: World, where: Project, name: str, case: Case) -> None:
@@ -129,7 +129,7 @@ def _row(world: World, shape: Shape) -> dict[str, str]:
     case = Case(shape, world.token(), world.token())
     world.write(where, session, (f"remember: {case.first}", "Noted."))
     world.settle()
-    [unit] = active(world, case.stale)
+    unit = memory(world, case.stale)
     if not any(case.stale in text for text in _stated(world, where, case.stale)):
         return dict.fromkeys(CHECKS, "it was not believed in the first place")
     shape.correct(world, where, unit.name, case)
@@ -207,7 +207,9 @@ def _qualified(row: dict[str, Any]) -> bool:
     for holder in (row, row.get("content")):
         if isinstance(holder, str) and holder.startswith("{"):
             holder = json.loads(holder)
-        end = holder.get("valid_to") if isinstance(holder, dict) else None
+        if not isinstance(holder, dict):
+            continue
+        end = holder.get("tr_end") or holder.get("valid_to")
         if end and datetime.fromisoformat(str(end).rstrip("Z")) <= now():
             return True
     return False

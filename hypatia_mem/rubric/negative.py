@@ -66,14 +66,12 @@ def _entered(world: World, where: Project, case: Case, token: str) -> str:
 def _foreign(world: World, where: Project, name: str, token: str) -> None:
     """It belongs to another project."""
     other = world.project()
-    if world.has("move"):
-        done(world.person(where, "move", name, "--scope", other.scope), "move")
-        return
-    done(world.person(where, "knowledge-update", name, "--scopes", other.scope), "knowledge-update")
+    world.needs("move")
+    done(world.person(where, "move", name, "--scope", other.scope), "move")
 
 
 def _corrected(world: World, where: Project, name: str, token: str) -> None:
-    done(world.person(where, "knowledge-update", name, "-d", "the pump was painted"), "correcting")
+    done(world.person(where, "edit", name, "--text", "the pump was painted"), "edit")
 
 
 def _deleted(world: World, where: Project, name: str, token: str) -> None:
@@ -85,12 +83,8 @@ def _rejected(world: World, where: Project, name: str, token: str) -> None:
 
 
 def _suppressed(world: World, where: Project, name: str, token: str) -> None:
-    if world.has("suppress"):
-        done(world.person(where, "suppress", name), "suppress")
-        return
-    with world.change(PERSON) as txn:
-        txn.update_entry(name, suppressed=True)
-    world.rebuild_index()
+    world.needs("suppress")
+    done(world.person(where, "suppress", name), "suppress")
 
 
 def _candidate(world: World, where: Project, name: str, token: str) -> None:

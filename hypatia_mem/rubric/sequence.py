@@ -50,7 +50,8 @@ class _Steps:
 def erase(world: World, where: Project, *names: str) -> None:
     """Erase entries as a person does. Raises Absent when there is no such command."""
     world.needs("erase")
-    done(world.person(where, "erase", *names, "--yes", answers="y\n"), "erase")
+    ids = [part for name in names for part in ("--id", name)]
+    done(world.person(where, "erase", *ids, "--yes"), "erase")
 
 
 def _sequence(world: World, check: Check) -> None:

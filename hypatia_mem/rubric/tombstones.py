@@ -8,6 +8,7 @@ from hypatia_mem.rubric.probe import Check, Probe
 from hypatia_mem.rubric.withdrawing import (
     active,
     age,
+    memory,
     refusals,
     reject,
     remembered,
@@ -46,7 +47,8 @@ def _launder(world: World, check: Check, where: Project, wrong: _Value, right: s
     """Supersede, restate under every name, corroborate, revert and undo: all by an agent."""
     since = world.seq()
     name, value = wrong.name, wrong.text
-    other = remembered(world, where, f"the billing database answers on port {right}")
+    right_value = f"the billing database answers on port {right}"
+    other = remembered(world, where, right_value, by_agent=False)
     for line in (
         ("remember", value),
         ("remember", f"{value.upper()}!", "--kind", "memory"),
@@ -145,7 +147,7 @@ def _extracted(world: World) -> tuple[Project, str, str, str]:
     )
     world.settle()
     for token in (wrong, other):
-        [unit] = active(world, token)
+        unit = memory(world, token)
         if token == wrong:
             reject(world, where, unit.name)
         else:

@@ -11,9 +11,20 @@ from hypatia_mem.model import Entry, Trust
 from hypatia_mem.rubric.probe import Absent
 from hypatia_mem.rubric.world import Project, Ran, World, later
 
-__all__ = ["active", "age", "done", "refusals", "reject", "remembered", "units", "withdraw"]
+__all__ = [
+    "active",
+    "age",
+    "done",
+    "memory",
+    "refusals",
+    "reject",
+    "remembered",
+    "units",
+    "withdraw",
+]
 
 _YEARS = 20
+_MEMORIES = ("rule", "taboo", "memory")
 
 
 def withdraw(world: World, where: Project, *names: str) -> None:
@@ -24,10 +35,8 @@ def withdraw(world: World, where: Project, *names: str) -> None:
 
 def reject(world: World, where: Project, name: str) -> None:
     """Say that an entry is wrong, so that its value is not taken in again."""
-    if world.has("reject"):
-        done(world.person(where, "reject", name, "--reason", "it is wrong"), f"reject {name}")
-    else:
-        withdraw(world, where, name)
+    world.needs("reject")
+    done(world.person(where, "reject", name, "--reason", "it is wrong"), f"reject {name}")
 
 
 def done(ran: Ran, what: str) -> Ran:
@@ -50,6 +59,14 @@ def units(world: World, token: str) -> list[Entry]:
     with world.store() as store:
         found = store.entries(names)
     return [one for one in found if one.kind != "message" and one.trust != Trust.REJECTED]
+
+
+def memory(world: World, token: str) -> Entry:
+    """Return the one memory (rule, taboo, memory) that holds a word and is read by default."""
+    found = [one for one in active(world, token) if one.kind in _MEMORIES]
+    if len(found) != 1:
+        raise Absent(f"{len(found)} memories hold what one was expected to")
+    return found[0]
 
 
 def active(world: World, token: str) -> list[Entry]:

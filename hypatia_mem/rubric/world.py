@@ -251,6 +251,10 @@ class World:
         self._line(where, session, "assistant", answer)
         self.hook(where, "Stop", session, last_assistant_message=answer, prompt_id=prompt_id)
 
+    def end(self, where: Project, session: str) -> None:
+        """Let a session end: a running one holds what was said in it."""
+        self.hook(where, "SessionEnd", session, reason="other")
+
     def write(self, where: Project, session: str, *said: tuple[str, str]) -> None:
         """Let the client write (prompt, answer) into its transcript, and end the session."""
         for prompt, answer in said:
