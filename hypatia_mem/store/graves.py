@@ -11,22 +11,40 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypatia_mem.model import GLOBAL_SCOPE
 from hypatia_mem.store import keys
-from hypatia_mem.store.likeness import Index
+from hypatia_mem.store.likeness import Index, forms_in
 from hypatia_mem.store.lookalikes import canonical, glyphs
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.keys import Key
 
-__all__ = ["Grave", "Graves", "Near", "burials", "covers", "load", "sentences", "values_of"]
+__all__ = [
+    "Grave",
+    "Graves",
+    "Near",
+    "burials",
+    "covers",
+    "keys_of",
+    "load",
+    "near_to",
+    "sentences",
+    "values_of",
+]
 
+_Rows: TypeAlias = Iterable[Mapping[str, Any]]
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 _SPEAKER = re.compile(r"\A\s*(?:[-*+•>]\s*|\d{1,3}[.)]\s+)*(?:(?:user|assistant|[A-Z]\w{0,20}): )?")
+_ROWS = """
+    SELECT digest, key_id, scope, reason, actor, "at", op_id, target, part, sketch FROM tombstone
+"""
+_SHARING = (
+    _ROWS + "WHERE sketch <> '' AND key_id = $1"
+    " AND len(list_intersect(string_split(sketch, ' '), $2::VARCHAR[])) > 1"
+)
 _WIDEST = 3  # sentences that may say one value together
 _WHOLE = 1_000  # characters; a longer text is not taken out as a whole
 _SEEN = re.compile(r"\S")
@@ -69,18 +87,14 @@ class Near:
 class Graves:
     """All tombstones of a memory with the keys to ask them."""
 
-    def __init__(
-        self, home: Path, rows: Iterable[Mapping[str, Any]], used: Collection[str]
-    ) -> None:
-        """Take rows of the table, and under which keys its digests stand, of other rows too."""
+    def __init__(self, keys_: Sequence[Key], lost: Collection[str], rows: _Rows) -> None:
+        """Take the keys that digests stand under, those that are lost, and rows of the table."""
+        self.keys = tuple(keys_)
+        self.lost = frozenset(lost)
         self.rows = [
             Grave(**{**row, **{name: row[name] or "" for name in ("target", "part", "sketch")}})
             for row in rows
         ]
-        self.used = frozenset(used)
-        ring = keys.keyring(home) if used else ()
-        self.keys = tuple(key for key in ring if key.id in used)
-        self.lost = self.used - {key.id for key in ring}
         self._by_digest: dict[str, list[Grave]] = {}
         for row in self.rows:
             self._by_digest.setdefault(row.digest, []).append(row)
@@ -88,7 +102,7 @@ class Graves:
 
     def __bool__(self) -> bool:
         """Tell whether anything is forgotten at all."""
-        return bool(self.used)
+        return bool(self.keys or self.lost)
 
     def digests(self, values: Iterable[str]) -> list[str]:
         """Return under which digests these values would be found here."""
@@ -172,17 +186,28 @@ class Graves:
         ]
 
 
-def load(store: Store, *, sketched: bool = False) -> Graves:
-    """Read what is forgotten; ``sketched``: only what has a sketch, which ``near`` needs."""
-    used = store.execute("SELECT DISTINCT key_id FROM tombstone").fetchall()
-    found = store.run(
-        """
-        SELECT digest, key_id, scope, reason, actor, "at", op_id, target, part, sketch
-        FROM tombstone WHERE NOT $1 OR sketch <> ''
-        """,
-        [sketched],
-    )
-    return Graves(store.home, found, {str(row[0]) for row in used})
+def load(store: Store) -> Graves:
+    """Read all that is forgotten."""
+    known = keys_of(store)
+    return Graves(known.keys, known.lost, store.run(_ROWS) if known else ())
+
+
+def keys_of(store: Store) -> Graves:
+    """Read only under which keys something is forgotten."""
+    found = store.execute("SELECT DISTINCT key_id FROM tombstone").fetchall()
+    used = {str(row[0]) for row in found}
+    ring = keys.keyring(store.home) if used else ()
+    return Graves([key for key in ring if key.id in used], used - {key.id for key in ring}, ())
+
+
+def near_to(store: Store, known: Graves, texts: Sequence[str]) -> Graves:
+    """Read what is forgotten and shares two words or more with one of these texts."""
+    found: list[dict[str, Any]] = []
+    for key in known.keys:
+        forms = forms_in(key, texts)
+        if len(forms) > 1:
+            found += store.run(_SHARING, [key.id, forms])
+    return Graves(known.keys, known.lost, found)
 
 
 def burials(store: Store, op_ids: Sequence[str]) -> list[tuple[str, str, str]]:

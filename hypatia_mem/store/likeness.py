@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,7 @@ from typing import NamedTuple
 from hypatia_mem.store.keys import Key
 from hypatia_mem.store.lookalikes import seen
 
-__all__ = ["LIKE", "Index", "Sketch", "likeness", "parsed", "sketch"]
+__all__ = ["LIKE", "Index", "Sketch", "forms_in", "likeness", "parsed", "sketch"]
 
 VERSION = "1"
 LIKE = 0.72  # from here on a wording is taken for the same
@@ -105,7 +106,7 @@ class Sketch:
     def text(self) -> str:
         """Return it as it is stored."""
         words = sorted(
-            ".".join(sorted(word.forms)) + f"/{word.weight}{'h' if word.hard else ''}"
+            " ".join(sorted(word.forms)) + f" /{word.weight}{'h' if word.hard else ''}"
             for word in self.words
         )
         return " ".join([VERSION, "-" if self.negated else "+", *words])
@@ -129,11 +130,25 @@ def parsed(text: str) -> Sketch | None:
     if version != VERSION or not rest:
         return None
     sign, *said = rest.split(" ")
-    words = []
+    words: list[Word] = []
+    forms: list[str] = []
     for one in said:
-        forms, _, weight = one.partition("/")
-        words.append(Word(tuple(forms.split(".")), int(weight.rstrip("h")), weight.endswith("h")))
+        if one[0] != "/":
+            forms.append(one)
+            continue
+        words.append(Word(tuple(forms), int(one[1]), one.endswith("h")))
+        forms = []
     return Sketch(tuple(words), sign == "-")
+
+
+def forms_in(key: Key, texts: Iterable[str]) -> list[str]:
+    """Return the digests of all words of some texts: what a sketch of like words has some of."""
+    found: dict[str, None] = {}
+    for text in texts:
+        for start, end in _sentences(text):
+            for word in _said(text[start:end]).words:
+                found.update(dict.fromkeys(_digest(key, form) for form in word.forms))
+    return list(found)
 
 
 class Index:
@@ -142,19 +157,18 @@ class Index:
     def __init__(self, key: Key, sketches: Mapping[str, str]) -> None:
         """Take stored sketches by whatever name the caller knows them."""
         self._key = key
-        self._sketches = {
-            name: found for name, text in sketches.items() if (found := parsed(text)) is not None
-        }
-        self._places: dict[str, list[tuple[str, int]]] = {}
-        for name, found in self._sketches.items():
-            for number, word in enumerate(found.words):
-                for form in word.forms:
-                    self._places.setdefault(form, []).append((name, number))
+        self._texts = sketches
+        self._sketches: dict[str, Sketch | None] = {}  # those that were looked at
+        self._holding: dict[str, list[str]] = {}
+        for name, text in sketches.items():
+            for form in text.split(" ")[2:]:
+                if form[0] != "/":
+                    self._holding.setdefault(form, []).append(name)
 
     def near(self, text: str) -> list[tuple[str, float]]:
         """Return (name, likeness) of the sketches that a text, or a part of it, is like."""
         best: dict[str, float] = {}
-        if not self._sketches:
+        if not self._holding:
             return []
         for _, _, name, value in self.places(text):
             best[name] = max(value, best.get(name, 0.0))
@@ -166,18 +180,23 @@ class Index:
         parts = [_keyed(self._key, _said(text[start:end])) for start, end in spans]
         for first, last, stretch in _stretches(parts):
             for name in self._touched(stretch):
-                value = likeness(self._sketches[name], stretch)
+                known = self._sketch(name)
+                value = likeness(known, stretch) if known is not None else 0.0
                 if value >= LIKE:
                     yield spans[first][0], spans[last][1], name, value
 
-    def _touched(self, said: Sketch) -> set[str]:
-        """Return the sketches that share two words or a number with a stretch of text."""
-        hits: dict[str, set[int]] = {}
+    def _touched(self, said: Sketch) -> list[str]:
+        """Return the sketches that share two words or more with a stretch of text."""
+        hits: Counter[str] = Counter()
         for word in said.words:
-            for form in word.forms:
-                for name, number in self._places.get(form, ()):
-                    hits.setdefault(name, set()).add(number)
-        return {name for name, numbers in hits.items() if len(numbers) > 1}
+            names = {name for form in word.forms for name in self._holding.get(form, ())}
+            hits.update(names)
+        return [name for name, count in hits.items() if count > 1]
+
+    def _sketch(self, name: str) -> Sketch | None:
+        if name not in self._sketches:
+            self._sketches[name] = parsed(self._texts[name])
+        return self._sketches[name]
 
 
 def likeness(known: Sketch, said: Sketch) -> float:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from hypatia_mem.model import PERSON_CHANNELS, Entry, Outcome, Trust
-from hypatia_mem.store import rows
+from hypatia_mem.store import graves, rows
 from hypatia_mem.store.lookalikes import canonical
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def doubt(txn: EntryWrites, entry: Entry, existing: Entry | None = None) -> str:
 
     What the store says already in these scopes is not asked again.
     """
-    if entry.kind in ("message", "session") or not txn._any_buried():
+    if entry.kind in ("message", "session") or not txn._known_graves():
         return ""
     known = existing is not None and set(entry.scopes) <= set(existing.scopes)
     if known and existing is not None and _said(existing) == _said(entry):
@@ -42,7 +42,7 @@ def doubt(txn: EntryWrites, entry: Entry, existing: Entry | None = None) -> str:
 
 def doubt_statement(txn: EntryWrites, row: dict[str, Any]) -> str:
     """Return why a statement has to be looked at; an end that has an entry was judged there."""
-    if not txn._any_buried():
+    if not txn._known_graves():
         return ""
     texts = [text for text in (row["content"], row["synonyms"]) if text]
     ends = [row["subject"], row["object"]]
@@ -59,18 +59,18 @@ def why(
     scopes: Sequence[str],
     *,
     lost: bool = True,
-    without: str = "",
 ) -> str:
     """Return what in these scopes one of these texts is like, as a sentence; ``""`` for nothing.
 
-    ``lost``: a key that is lost makes everything doubtful. ``without``: not what this operation
-    buried.
+    ``lost``: a key that is lost makes everything doubtful.
     """
     person = txn.author.channel in PERSON_CHANNELS
     known = txn._known_graves()
     if lost and known.lost and not person:
         return _LOST
-    near = known.near(texts, scopes, after=txn.said_at if person else None, without=without)
+    near = graves.near_to(txn.store, known, texts).near(
+        texts, scopes, after=txn.said_at if person else None
+    )
     return "" if near is None else near.why
 
 

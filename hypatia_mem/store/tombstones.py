@@ -87,7 +87,7 @@ class Tombstones(Writing):
         is refused there and as something global, for that would be seen there again. A summary is
         refused when one of its sentences says it.
         """
-        if entry.kind == "message" or not self._any_buried():
+        if entry.kind == "message" or not self._known_graves():
             return None
         digests = self._value_digests(entry)
         refusal = self._refusal(digests, entry.scopes, entry.name, entry.kind)
@@ -289,9 +289,9 @@ class Tombstones(Writing):
         return parts
 
     def _known_graves(self) -> graves.Graves:
-        """Return what is forgotten, with the sketches, as this transaction sees it."""
+        """Return under which keys something is forgotten, as this transaction sees it."""
         if self._graves is None:
-            self._graves = graves.load(self.store, sketched=True)
+            self._graves = graves.keys_of(self.store)
         return self._graves
 
     def _target(self, name: str) -> str:

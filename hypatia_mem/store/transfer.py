@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused
 from hypatia_mem.model import Session, Trust, normal_predicate
-from hypatia_mem.store import quarantine, rows, sources
+from hypatia_mem.store import graves, quarantine, rows, sources
 from hypatia_mem.store.entries import MAX_NAME
 
 if TYPE_CHECKING:
@@ -154,13 +154,13 @@ class Incoming:
         self.refused = 0
         found = txn.store.execute("SELECT DISTINCT digest FROM tombstone").fetchall()
         self._buried = {str(row[0]) for row in found}
-        self._known = any(one.op_id != txn.op_id for one in txn._known_graves().rows)
+        self._known = graves.load(txn.store)
 
     def put(self, table: str, found: Sequence[dict[str, Any]]) -> int:
         """Store checked rows of a table; return how many came in, ``refused`` counts the others."""
         if table in ("entry", "statement"):
             fresh = [row for row in found if not self._is_refused(table, row)]
-            doubts = [self._doubt(row) for row in fresh] if self._known else [""] * len(fresh)
+            doubts = [self._doubt(row) for row in fresh]
             whole = [self._whole(table, row, why) for row, why in zip(fresh, doubts, strict=True)]
             self.txn._bulk(table, whole)
             for row, why in zip(whole, doubts, strict=True):
@@ -230,11 +230,11 @@ class Incoming:
 
         What was forgotten there is in the same export, and there they stood side by side.
         """
-        if row.get("kind") in ("message", "session") or row["trust"] == Trust.REJECTED:
+        seen = row.get("kind") in ("message", "session") or row["trust"] == Trust.REJECTED
+        if seen or not self._known:
             return ""
-        return quarantine.why(
-            self.txn, [row["content"]], row["scopes"], lost=False, without=self.txn.op_id
-        )
+        near = self._known.near([row["content"]], row["scopes"], without=self.txn.op_id)
+        return "" if near is None else near.why
 
     def _is_refused(self, table: str, row: dict[str, Any]) -> bool:
         """Ask the tombstones as the gateway does for a row of its own."""
