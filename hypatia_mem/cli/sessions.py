@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from hypatia_mem.memory.paging import Page
     from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.listing import SessionsOf
     from hypatia_mem.store.trust import Verdict
 
 __all__ = ["sessions", "show"]
@@ -37,11 +38,14 @@ sessions = typer.Typer(
 
 
 @sessions.callback(invoke_without_command=True)
-def list_sessions(
+def list_sessions(  # noqa: PLR0913 - one parameter an option
     ctx: typer.Context,
     limit: Limit = 20,
     offset: Offset = 0,
     cursor: Cursor = None,
+    user: Annotated[
+        str | None, typer.Option("--user", help="Only those of this person, by login name.")
+    ] = None,
     archived: Annotated[
         bool, typer.Option("--archived", help="Include archived sessions.")
     ] = False,
@@ -57,20 +61,22 @@ def list_sessions(
     """
     if ctx.invoked_subcommand is not None:
         return
+    from hypatia_mem.store import listing
     from hypatia_mem.store.connection import open_store
 
     if scope and len(scope) > 1:
         raise UsageError("a session belongs to one project: give --scope once")
     scopes = context.scopes_for(scope, all_projects)
     project = None if scopes is None else scopes[0]
+    wanted = listing.SessionsOf(project, user, include_archived=archived)
     if cursor is not None:
-        page = _page_of_sessions(cursor, project, archived, limit, offset)
+        page = _page_of_sessions(cursor, wanted, limit, offset)
         found = page.rows
     else:
         with open_store(context.home(), write=False) as store:
-            found = store.sessions(
-                project=project, limit=limit, offset=offset, include_archived=archived
-            )
+            order = listing.session_order(store, wanted, limit=limit, offset=offset)
+            there = listing.sessions_named(store, order, wanted)
+        found = [there[one] for one in order]
     rows = [_session_row(session, turns) for session, turns in found]
     if cursor is not None:
         said = columns([_session_cells(session, turns) for session, turns in found])
@@ -84,7 +90,7 @@ def list_sessions(
 
 
 def _page_of_sessions(
-    cursor: str, project: str | None, archived: bool, limit: int, offset: int
+    cursor: str, wanted: SessionsOf, limit: int, offset: int
 ) -> Page[tuple[Session, int]]:
     from hypatia_mem.memory import paging
     from hypatia_mem.store import listing
@@ -96,14 +102,12 @@ def _page_of_sessions(
     with open_store(home, write=False) as store:
 
         def read(ids: Sequence[str]) -> dict[str, tuple[Session, int]]:
-            return listing.sessions_named(store, ids, project)
+            return listing.sessions_named(store, ids, wanted)
 
-        asked = [project, archived]
+        asked = [wanted.project, wanted.user, wanted.include_archived]
         if cursor != paging.FIRST:
             return paging.next_page(home, cursor, "sessions", asked, read, limit=limit)
-        order = listing.session_order(
-            store, project, include_archived=archived, limit=paging.MOST_KEYS
-        )
+        order = listing.session_order(store, wanted, limit=paging.MOST_KEYS)
         return paging.first_page(home, "sessions", asked, order, read, limit=limit)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hypatia_mem.store import rows
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
 __all__ = [
+    "SessionsOf",
     "figures_in_use",
     "scope_in_use",
     "scopes_in_use",
@@ -41,31 +43,39 @@ def scopes_in_use(store: Store, *, limit: int, offset: int = 0) -> list[tuple[st
     return [(str(scope), int(entries), int(statements)) for scope, entries, statements in found]
 
 
-def session_order(
-    store: Store, project: str | None, *, include_archived: bool, limit: int
-) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class SessionsOf:
+    """Which sessions are meant: those of a project and of a person; None lets every one pass."""
+
+    project: str | None = None
+    user: str | None = None
+    include_archived: bool = False
+
+
+def session_order(store: Store, wanted: SessionsOf, *, limit: int, offset: int = 0) -> list[str]:
     """Return the ids of sessions that have turns, latest first, as ``Store.sessions`` has them."""
     found = store.execute(
         """
         SELECT id FROM session
         WHERE turns > 0 AND ($1::VARCHAR IS NULL OR project = $1) AND ($2 OR NOT archived)
-        ORDER BY updated_at DESC NULLS LAST, id LIMIT $3
+          AND ($3::VARCHAR IS NULL OR "user" = $3)
+        ORDER BY updated_at DESC NULLS LAST, id LIMIT $4 OFFSET $5
         """,
-        [project, include_archived, limit],
+        [wanted.project, wanted.include_archived, wanted.user, limit, offset],
     ).fetchall()
     return [str(row[0]) for row in found]
 
 
 def sessions_named(
-    store: Store, ids: Sequence[str], project: str | None
+    store: Store, ids: Sequence[str], wanted: SessionsOf
 ) -> dict[str, tuple[Session, int]]:
-    """Return those of these sessions that have turns in the project, with how many, by id."""
+    """Return those of these sessions that are still of the project, with their turns, by id."""
     found = store.run(
         """
         SELECT * FROM session WHERE id IN (SELECT unnest($1::VARCHAR[])) AND turns > 0
           AND ($2::VARCHAR IS NULL OR project = $2)
         """,
-        [list(ids), project],
+        [list(ids), wanted.project],
     )
     return {row["id"]: (rows.session_of(row), row["turns"]) for row in found}
 

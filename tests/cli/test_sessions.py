@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
 from hypatia_mem.model import Author, Channel, Message, Session
+from hypatia_mem.store.connection import open_store
 
 AT = datetime(2026, 1, 2, 3, 4, 5)
 
@@ -164,3 +165,30 @@ def test_ledger_as_json_has_no_digest_bytes(cli, told):
 
     assert rows
     assert all(isinstance(row["at"], str) for row in rows)
+
+
+def test_sessions_of_one_person(cli, home):
+    """By login name; the latest first, archived ones only when they are asked for."""
+    at = datetime(2026, 5, 1)
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.HOOK), now=at) as txn,
+    ):
+        for n, (user, archived) in enumerate(
+            [("ann", False), ("bob", False), ("ann", False), ("ann", True)]
+        ):
+            when = at + timedelta(hours=n)
+            one = Session(f"s{n}", project="app", user=user, updated_at=when, archived=archived)
+            txn.put_session(one)
+            txn.put_messages(f"s{n}", [Message(f"s{n}", f"u{n}", "user", "x", when)], "app")
+
+    def ids(*options):
+        return [row["id"] for row in cli("sessions", "--json", *options).json]
+
+    assert ids() == ["s2", "s1", "s0"]
+    assert ids("--user", "ann") == ["s2", "s0"]
+    assert ids("--user", "ann", "--archived") == ["s3", "s2", "s0"]
+    assert ids("--user", "ann", "--limit", "1", "--offset", "1") == ["s0"]
+    assert ids("--user", "an") == []
+    page = cli("sessions", "--user", "ann", "--cursor", "first", "--json").json
+    assert [row["id"] for row in page["rows"]] == ["s2", "s0"]
