@@ -22,7 +22,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from hypatia_mem.store.keys import Key
@@ -69,6 +69,11 @@ _SUFFIXES = (
     "ого", "ому", "ые", "ый", "ая", "ое", "ть", "ет", "ют", "ит", "ат", "s", "e", "n", "t", "d",
     "a", "o", "y", "i", "и", "ы", "а", "о", "е", "у", "я", "ь", "й", "ю",
 )  # fmt: skip
+_ENDINGS = {
+    last: tuple(suffix for suffix in _SUFFIXES if suffix[-1] == last)
+    for last in {suffix[-1] for suffix in _SUFFIXES}
+}
+_CACHED = 20_000
 
 
 class Concept(NamedTuple):
@@ -319,9 +324,10 @@ def _forms(token: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(forms))
 
 
+@lru_cache(maxsize=_CACHED)
 def _stem(word: str) -> str:
     for _ in range(2):
-        for suffix in _SUFFIXES:
+        for suffix in _ENDINGS.get(word[-1:], ()):
             if word.endswith(suffix) and len(word) - len(suffix) >= 4:
                 word = word[: -len(suffix)]
                 break
@@ -509,7 +515,6 @@ def _weight(words: Sequence[Word]) -> int:
     return sum(word.weight for word in words)
 
 
-_CACHED = 20_000
 _digests: dict[tuple[str, str], str] = {}
 
 
