@@ -155,7 +155,7 @@ def restore(
     found = backup_.find(home, name)
     if dry_run:
         wrong = backup_.verify(home, found)
-        text = "; ".join(wrong) or f"Whole: {found.counts.get('entry', 0)} entries. {_cells(found)}"
+        text = "; ".join(wrong) or f"Whole: {'  '.join(_cells(found)).rstrip()}"
         emit({**_row(found), "problems": wrong, "dry_run": True}, text, as_json)
         return
     if into is not None:
