@@ -171,7 +171,7 @@ def test_what_failed_is_asked_again_later_and_once_and_nothing_is_lost(
 
 def test_out_of_reach_one_attempt_stands_for_all_and_the_pause_grows(home, model):
     """Many batches wait; each visit asks once, less and less often, and blames no batch."""
-    fill(home, talk(12))
+    fill(home, talk(4))
     model.says(Step(status=429))
     one = config(model)
     at = NOW
@@ -186,7 +186,7 @@ def test_out_of_reach_one_attempt_stands_for_all_and_the_pause_grows(home, model
     assert wait > timedelta(hours=5)
     assert {state for state, _ in states(home, one, at)} == {"due"}
     model.says(GOOD)
-    assert len(run(home, one, now=at).made) == 12
+    assert len(run(home, one, now=at).made) == 4
     assert_whole(home)
 
 
@@ -209,7 +209,7 @@ def test_without_a_stand_in_a_dead_letter_waits_for_a_person(home, model):
     fill(home, talk(1))
     model.says(Step(""))
     one = config(model, summary_stand_in=False)
-    for day in range(9):
+    for day in range(7):
         run(home, one, now=NOW + timedelta(days=day))
     assert len(model.questions) == 6
     later = NOW + timedelta(days=9)
@@ -224,23 +224,26 @@ def test_what_a_model_gave_up_on_is_due_for_whoever_it_is_switched_to(home, mode
     fill(home, talk(2))
     model.says(Step(""))
     one = config(model, summary_stand_in=False)
-    for day in range(9):
+    for day in range(7):
         run(home, one, now=NOW + timedelta(days=day))
     report = run(home, replace(one, summary_by="extractive"), now=NOW + timedelta(days=9))
     assert len(report.made) == 2
     assert_whole(home)
 
 
-def test_a_batch_that_fails_stays_a_batch_whatever_comes_after_it(home, model):
-    """Its attempts count for it, and are not spread over a batch that is cut anew each time."""
-    fill(home, talk(1))
-    model.says(Step(""))
-    one = config(model)
-    for hour in range(6):
-        fill(home, ["a few more words"], start=1 + hour)
-        run(home, one, now=NOW + timedelta(days=hour))
-    dead = [job for job in work.listed(home, one, now=NOW, scopes=None) if job.state == "dead"]
-    assert [(job.items, job.attempts) for job in dead] == [(1, 6)]
+def test_a_part_that_failed_stays_a_part_although_there_is_too_little_for_a_batch(home, model):
+    """The first of several parts fails and the others are stored: it is due again by itself."""
+    fill(home, talk(18, length=350))
+    one = config(model, cascade_max_tokens=2000, summary_window=500)
+    model.says(Step(""), Step(GOOD))
+    first = run(home, one)
+    assert (len(first.made), len(first.failed)) == (3, 1)
+    ((state, items),) = states(home, one)
+    assert state == "waiting"
+    later = run(home, one, now=NOW + timedelta(minutes=2))
+    assert [done.items for done in later.made] == [items]
+    assert len({item for _, item in links(home)}) == 18
+    assert_whole(home)
 
 
 # --- what a person does about it ------------------------------------------------------------------
@@ -437,11 +440,11 @@ def test_prices(home, model_name, usage, micro):
 
 
 def test_the_estimate_comes_before_and_holds(home, model):
-    fill(home, talk(8))
+    fill(home, talk(4))
     one = config(model)
     guess = backfill.estimate(home, one, now=NOW, scopes=None)
     assert model.asked == []
-    assert (guess.calls, guess.summaries, guess.fits) == (8, 8, True)
+    assert (guess.calls, guess.summaries, guess.fits) == (4, 4, True)
     assert not backfill.estimate(home, replace(one, model_day_calls=3), now=NOW, scopes=None).fits
     run(home, one)
     spent = round(spending(home, one, NOW)["today"]["dollars"] * 1e6)

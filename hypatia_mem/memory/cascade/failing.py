@@ -168,18 +168,20 @@ def _count(
 
 
 def keep_together(txn: Any, batch: Batch) -> None:  # noqa: ANN401
-    """Let the messages of a batch that failed be a batch of their own, whatever comes after them.
+    """Let the messages of a batch that failed be a batch of their own, and its other parts too.
 
-    Else they would be divided anew with what follows, and what was counted against them be lost.
+    Else they would be divided anew with what follows, and what was counted against them be lost, or
+    what is left be too little to be due.
     """
     from hypatia_mem.store import summaries
 
     if batch.level != 1:
         return
     owed = summaries.read_note(txn.store, OWED, [])
-    names = [item.name for item in batch.items]
-    if names not in owed:
-        summaries.note(txn, OWED, [*owed, names])
+    parts = [[item.name for item in batch.items], *map(list, batch.rest)]
+    new = [names for names in parts if names not in owed]
+    if new:
+        summaries.note(txn, OWED, [*owed, *new])
 
 
 # --- the summariser -------------------------------------------------------------------------------
