@@ -118,7 +118,7 @@ class Versions(Writing):
         self.store.execute(
             "DELETE FROM image WHERE kind = 'queued' AND key IN"
             " (SELECT key FROM image WHERE kind = 'queued'"
-            " AND coalesce(was, became)->>'name' = ?)",
+            " AND (coalesce(was, became)->>'name') = ?)",
             [name],
         )
         self.store.execute("DELETE FROM verdict WHERE name = ?", [name])

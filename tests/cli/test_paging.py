@@ -309,7 +309,7 @@ def test_a_stream_neither_repeats_nor_misses_while_others_write(home, given):
     from hypatia_mem.memory.streaming import stream
 
     query = parse('["$knowledge", ["$contains", "tags", "all"]]')
-    before = [row["name"] for row in stream(home, query, scopes=["app"], size=4)]
+    before = sorted(f"e{n}" for n in range(MANY))
     seen = []
     for number, row in enumerate(stream(home, query, scopes=["app"], size=4)):
         seen.append(row["name"])
