@@ -212,7 +212,7 @@ def scopes_of(store: Store, op_id: str) -> set[str]:
             WHERE op_id = $1 AND kind IN ('project', 'root', 'tombstone')
         UNION SELECT scope FROM tombstone WHERE op_id = $1
         UNION SELECT unnest(entry.scopes) FROM image JOIN entry
-            ON entry.name = coalesce(image.became, image.was)->>'name'
+            ON entry.name = (coalesce(image.became, image.was)->>'name')
             WHERE image.op_id = $1 AND image.kind IN ('verdict', 'queued')
         UNION SELECT unnest(statement.scopes) FROM image JOIN statement
             ON statement.triple = image.key WHERE image.op_id = $1 AND image.kind = 'verdict'
