@@ -28,7 +28,7 @@ def brief(
     With --as-of it is what one will be told, or should have been, at that time; with --as-known-at
     what one beginning then was told, but for what was forgotten since.
 
-    \\b
+    \b
     Example:
       hypatia-mem brief --as-of 2027-01-01
     """
