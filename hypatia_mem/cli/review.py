@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
+from hypatia_mem.cli.editing import edit_text
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson
 from hypatia_mem.cli.output import emit, print_json, printable, say
-from hypatia_mem.cli.trust import Names, Reason, Scope, edit_text, report, scopes_to_change
+from hypatia_mem.cli.trust import Names, Reason, Scope, report, scopes_to_change
 from hypatia_mem.errors import HypatiaError, UsageError
 from hypatia_mem.model import Trust
 

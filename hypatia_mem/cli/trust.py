@@ -1,12 +1,7 @@
-"""What a person says of a memory: true, doubtful, wrong, pinned, suppressed; and editing it."""
+"""What a person says of a memory: true, doubtful, wrong, pinned, suppressed."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -14,7 +9,7 @@ import typer
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AsJson
 from hypatia_mem.cli.output import columns, emit, print_json, say
-from hypatia_mem.errors import Conflict, Refused, StaleEdit, UsageError
+from hypatia_mem.errors import Conflict, Refused, UsageError
 from hypatia_mem.model import PERSON_CHANNELS, Outcome, Trust
 
 if TYPE_CHECKING:
@@ -25,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = [
     "accept",
     "dispute",
-    "edit",
     "pin",
     "reject",
     "stale",
     "suppress",
+    "trust",
     "unpin",
     "unsuppress",
     "verify",
@@ -179,6 +174,43 @@ def reject(
     _set_trust(name, Trust.REJECTED, reason, scope, dry_run, after, as_json)
 
 
+def trust(
+    name: Annotated[
+        str, typer.Argument(help="An entry, or a statement by its key.", show_default=False)
+    ],
+    state: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[STATE]",
+            help="candidate, asserted, verified, disputed, stale or rejected.",
+            show_default=False,
+        ),
+    ] = None,
+    reason: Reason = "",
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say how far something is believed, or (without STATE) ask, with the last word on it.
+
+    "candidate" withholds it again until somebody decides. The other states have commands of their
+    own: accept, verify, dispute, stale, reject.
+
+    \b
+    Example:
+      hypatia-mem trust "rule:use-port-4711" candidate --reason "to be looked at"
+    """
+    if state is None:
+        _show_trust(name, scope, as_json)
+        return
+    if state not in set(Trust):
+        raise UsageError(
+            f"{state[:40]!a} is no state; there is {', '.join(one.value for one in Trust)}"
+        )
+    _set_trust([name], Trust(state), reason, scope, dry_run, after, as_json)
+
+
 def pin(
     name: _Maybe = None, scope: Scope = None, dry_run: DryRun = False, as_json: AsJson = False
 ) -> None:
@@ -231,62 +263,6 @@ def unsuppress(
     _mark("unsuppress", name, scope, dry_run, False, as_json)
 
 
-def edit(
-    name: Annotated[str, typer.Argument(help="The entry.", show_default=False)],
-    text: Annotated[
-        str | None,
-        typer.Option(
-            "--text",
-            help="The new words; - reads standard input, @FILE a file. Without it an editor opens.",
-            show_default=False,
-        ),
-    ] = None,
-    etag: Annotated[
-        str | None,
-        typer.Option("--etag", help="The state you read (show prints it); another is refused."),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write over what changed since; the ledger tells it.")
-    ] = False,
-    scope: Scope = None,
-    after: After = False,
-    as_json: AsJson = False,
-) -> None:
-    """Edit the words of an entry in place. What a person edited nothing automatic writes over.
-
-    In a terminal the editor of $VISUAL or $EDITOR opens. When somebody changed the entry since you
-    read it, nothing is stored and both differences are shown; exit code 1.
-
-    \b
-    Example:
-      hypatia-mem edit "rule:use-port-4711" --text "use port 4712" --etag 2-9ab01f3c
-    """
-    from hypatia_mem.memory import trust
-
-    scopes = scopes_to_change(scope)
-    if text is None:
-        words, etag = _in_editor(name, scopes, etag)
-    else:
-        words = values.read_text(text, "the text")
-    more: dict[str, Any] = {"tag": etag, "force": force}
-    try:
-        outcome = trust.edit(
-            context.home(), name, words, scopes=scopes, **more,
-            author=context.author(), now=context.now(),
-        )  # fmt: skip
-    except StaleEdit as error:
-        _show_clash(error, as_json)
-        raise
-    except Conflict:
-        if not after:
-            raise
-        _queue("edit", [name], {"text": words, "scopes": scopes, **more}, as_json)
-        return
-    machine = {"verb": outcome.verb, "name": outcome.name, **dict(outcome.details)}
-    done = "Edited" if outcome.verb == "updated" else "Unchanged"
-    emit(machine, f"{done}: {outcome.name}  (etag {outcome.details['etag']})", as_json)
-
-
 # ----------------------------------------------------------------------------------------------
 
 
@@ -334,9 +310,30 @@ def _set_trust(
         if not after:
             raise
         given = {"trust": str(trust), "reason": words, "scopes": scopes}
-        _queue("trust", names, given, as_json)
+        queue("trust", names, given, as_json)
         return
     report(outcomes, f"{_DONE[trust]}:", {"trust": str(trust)}, dry_run, as_json)
+
+
+def _show_trust(name: str, scope: str | None, as_json: bool) -> None:
+    from hypatia_mem.jse.rows import time_text
+    from hypatia_mem.memory import trust as trust_
+    from hypatia_mem.store.connection import open_store
+    from hypatia_mem.store.trust import verdicts
+
+    with open_store(context.home(), write=False) as store:
+        scopes = context.scopes_for([scope] if scope is not None else None, False)
+        subject = trust_.resolve(store, [name], scopes)[0]
+        said = verdicts(store, [subject.name]).get(subject.name)
+    if said is not None and said.trust != subject.value.trust:
+        said = None
+    machine: dict[str, Any] = {"name": subject.name, "trust": str(subject.value.trust)}
+    text = f"{subject.name}: {subject.value.trust}"
+    if said is not None:
+        by = ", ".join(part for part in (said.actor, said.channel) if part)
+        machine |= {"reason": said.reason, "by": by, "at": time_text(said.at)}
+        text += f" (by {by} at {time_text(said.at)}{': ' if said.reason else ''}{said.reason})"
+    emit(machine, text, as_json)
 
 
 def _mark_or_list(
@@ -379,7 +376,7 @@ def _mark(
     except Conflict:
         if not after:
             raise
-        _queue(verb, names, {"scopes": scopes}, as_json)
+        queue(verb, names, {"scopes": scopes}, as_json)
         return
     report(outcomes, f"{_MARKED[verb]}:", {}, dry_run, as_json)
 
@@ -398,7 +395,8 @@ def report(
         say(f"{head} {one.name}")
 
 
-def _queue(verb: str, names: Sequence[str], arguments: dict[str, Any], as_json: bool) -> None:
+def queue(verb: str, names: Sequence[str], arguments: dict[str, Any], as_json: bool) -> None:
+    """Keep a change for when the sessions that hold these names have ended, and say so."""
     from hypatia_mem.memory import guard
 
     home, author, now = context.home(), context.author(), context.now()
@@ -423,52 +421,6 @@ def _print_entries(found: Sequence[Entry], nothing: str, as_json: bool) -> None:
         return
     lines = [(one.name, one.kind, " ".join(one.content.split())[:80]) for one in found]
     say(columns(lines) or nothing)
-
-
-def _show_clash(error: StaleEdit, as_json: bool) -> None:
-    if as_json:
-        print_json({"base": error.base, "theirs": error.theirs, "yours": error.yours})
-    else:
-        say(error.difference)
-
-
-def _in_editor(name: str, scopes: list[str] | None, etag: str | None) -> tuple[str, str]:
-    """Open the words in the person's editor; return what was saved, and the state it began from."""
-    from hypatia_mem.memory import trust
-    from hypatia_mem.store.connection import open_store
-
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if not command or not _at_terminal():
-        raise UsageError(
-            "say the new words with --text, or set $EDITOR and run this in a terminal",
-            hint="Example: hypatia-mem edit NAME --text - < new.txt",
-        )
-    with open_store(context.home(), write=False) as store:
-        entry = trust.resolve_entry(store, name, scopes)
-    words = edit_text(trust.words_of(entry), command)
-    return words, etag or trust.etag(entry)
-
-
-def _at_terminal() -> bool:
-    return sys.stdin.isatty()
-
-
-def edit_text(words: str, command: str) -> str:
-    """Let a person edit words in a file of their own; return them as saved. Raises UsageError."""
-    import shlex
-
-    handle, path = tempfile.mkstemp(suffix=".md", prefix="hypatia-mem-")
-    file = Path(path)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(words)
-        done = subprocess.run([*shlex.split(command), path], check=False)
-        if done.returncode:
-            raise UsageError(f"the editor ended with code {done.returncode}; nothing was changed")
-        saved = file.read_text("utf-8")
-    finally:
-        file.unlink(missing_ok=True)
-    return saved[:-1] if saved.endswith("\n") and not words.endswith("\n") else saved
 
 
 def _verify_ledger(as_json: bool) -> None:

@@ -1,9 +1,10 @@
 """What a running session stands on is not changed under it.
 
-A session's turns, and what is derived from them, are held while it runs: a change that somebody
-else asks for is refused, and the sentence names both. A session runs until it says that it ends;
-one that has shown no sign of life for ``HOLD`` is taken for dead, and holds nothing. A change may
-also be queued: the worker makes it when the session has ended.
+A session's turns, and the summaries of them, are held while it runs: a change that somebody else
+asks for is refused, and the sentence names both. What was learned from it (a rule that was
+remembered in it) is not held. A session runs until it says that it ends; one that has shown no sign
+of life for ``HOLD`` is taken for dead, and holds nothing. A change may also be queued: the worker
+makes it when the session has ended.
 """
 
 from __future__ import annotations

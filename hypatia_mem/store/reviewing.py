@@ -143,17 +143,17 @@ def unverified(store: Store, names: Sequence[str]) -> set[str]:
 
 
 def sessions_under(store: Store, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (name, session) for each of these names that hangs on a session: its turns, what it
-    is called, and what is derived from its turns or sums them up.
+    """Return (name, session) for each of these names that is part of a session: a turn of it, what
+    it is called, or a summary of its turns. What was learned from it stands for itself.
     """
     found = store.execute(
         """
         WITH wanted AS (SELECT unnest($1::VARCHAR[]) AS name)
         SELECT entry.name, entry.session_id FROM entry JOIN wanted USING (name)
+        WHERE entry.kind IN ('message', 'session')
         UNION
         SELECT wanted.name, source.session_id FROM wanted
-        JOIN statement ON statement.subject = wanted.name
-            AND statement.predicate IN ('summary', 'derivedFrom')
+        JOIN statement ON statement.subject = wanted.name AND statement.predicate = 'summary'
         JOIN entry AS source ON source.name = statement.object
         ORDER BY ALL
         """,

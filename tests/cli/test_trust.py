@@ -249,7 +249,7 @@ def test_without_text_the_editor_opens(told, monkeypatch, tmp_path):
     script.chmod(0o755)
     assert told("edit", RULE).code == 2  # no terminal, and no words
     monkeypatch.setenv("EDITOR", str(script))
-    monkeypatch.setattr("hypatia_mem.cli.trust._at_terminal", lambda: True)
+    monkeypatch.setattr("hypatia_mem.cli.editing._at_terminal", lambda: True)
 
     assert told("edit", RULE).code == 0
 
@@ -345,8 +345,7 @@ def test_a_queued_edit_is_made_when_the_session_has_ended(session):
 def test_a_queued_edit_that_no_longer_fits_waits_for_a_person(session):
     from hypatia_mem.memory import guard
 
-    etag = session("show", "msg-s-1-1", "--json").json["etag"]
-    edit = ("edit", "msg-s-1-1", "--etag", etag, "--after", "--text")
+    edit = ("edit", "msg-s-1-1", "--after", "--text")
     assert session(*edit, "first").code == 0
     assert session(*edit, "second").code == 0
     end()
@@ -439,3 +438,25 @@ def test_trust_is_not_for_other_commands_to_set(told):
         assert "--trust" not in help_
         assert "--by" not in help_
     assert Trust.VERIFIED == "verified"
+
+
+def test_what_was_learned_in_a_running_session_is_free(session):
+    """A rule that was just remembered in it can be rejected at once."""
+    now = context.now()
+    author = Author(Channel.HOOK_PROMPT, session_id="s-1", turn=1)
+    with changing(context.home(), author, now) as (_, txn):
+        from hypatia_mem.memory.curate import remember_in
+
+        remember_in(txn, "always use vim", kind="rule", scopes=("app",), author=author)
+    assert session("reject", "rule:always-use-vim", "--reason", "no").code == 0
+
+
+def test_the_trust_of_a_thing_can_be_asked_and_set_by_its_name(told):
+    assert told("trust", RULE, "--json").json == {"name": RULE, "trust": "asserted"}
+    assert told("trust", RULE, "surely").code == 2
+    assert told("trust", RULE, "candidate", "--reason", "look at it").code == 0
+    assert RULE not in told("rules").out
+    found = told("trust", RULE, "--json").json
+    assert (found["trust"], found["reason"]) == ("candidate", "look at it")
+    assert "look at it" in told("trust", RULE).out
+    assert [row["name"] for row in told("review", "--json").json] == [RULE]
