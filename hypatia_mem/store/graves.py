@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypatia_mem.model import GLOBAL_SCOPE
 from hypatia_mem.store import keys
-from hypatia_mem.store.likeness import Index, forms_in
+from hypatia_mem.store.likeness import LEAST_FORM, Index, forms_in
 from hypatia_mem.store.lookalikes import canonical, glyphs
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ _ROWS = """
 """
 _SHARING = (
     _ROWS + "WHERE sketch <> '' AND key_id = $1"
-    " AND len(list_intersect(string_split(sketch, ' '), $2::VARCHAR[])) > 1"
+    " AND len(list_intersect(string_split(sketch, ' '), $2::VARCHAR[]))"
+    " >= greatest(2, $3 * TRY_CAST(split_part(sketch, ' ', 3) AS INTEGER))"
 )
 _WIDEST = 3  # sentences that may say one value together
 _WHOLE = 1_000  # characters; a longer text is not taken out as a whole
@@ -201,12 +202,12 @@ def keys_of(store: Store) -> Graves:
 
 
 def near_to(store: Store, known: Graves, texts: Sequence[str]) -> Graves:
-    """Read what is forgotten and shares two words or more with one of these texts."""
+    """Read what is forgotten and shares enough words with these texts to be like one of them."""
     found: list[dict[str, Any]] = []
     for key in known.keys:
         forms = forms_in(key, texts)
         if len(forms) > 1:
-            found += store.run(_SHARING, [key.id, forms])
+            found += store.run(_SHARING, [key.id, forms, LEAST_FORM])
     return Graves(known.keys, known.lost, found)
 
 

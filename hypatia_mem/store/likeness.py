@@ -28,7 +28,7 @@ from typing import NamedTuple
 from hypatia_mem.store.keys import Key
 from hypatia_mem.store.lookalikes import seen
 
-__all__ = ["LIKE", "Index", "Sketch", "forms_in", "likeness", "parsed", "sketch"]
+__all__ = ["LEAST_FORM", "LIKE", "Index", "Sketch", "forms_in", "likeness", "parsed", "sketch"]
 
 VERSION = "1"
 LIKE = 0.72  # from here on a wording is taken for the same
@@ -38,6 +38,7 @@ _MOST_WORDS = 400  # of a forgotten text that are sketched
 _DIGITS = 8  # hex digits of a digest
 _WIDEST = 3  # sentences that are looked at together
 _NUMBER, _OWN, _PLAIN, _LIGHT = 5, 4, 3, 1  # how much words count: numbers, rare words, known ones
+LEAST_FORM = _LEAST_SHARE / _NUMBER  # of a sketch's weight: so many digests at least are shared
 
 _CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _SENTENCE = re.compile(r"[^.!?;:\n。！？；]+(?:[.:](?=\S)[^.!?;:\n。！？；]*)*")
@@ -109,12 +110,13 @@ class Sketch:
 
     @property
     def text(self) -> str:
-        """Return it as it is stored."""
+        """Return it as it is stored: version, sign, weight, and each word's digests and weight."""
         words = sorted(
             " ".join(sorted(word.forms)) + f" /{word.weight}{'h' if word.hard else ''}"
             for word in self.words
         )
-        return " ".join([VERSION, "-" if self.negated else "+", *words])
+        sign = "-" if self.negated else "+"
+        return " ".join([VERSION, sign, str(_weight(self.words)), *words])
 
 
 def sketch(key: Key, text: str) -> str:
@@ -134,7 +136,7 @@ def parsed(text: str) -> Sketch | None:
     version, _, rest = text.partition(" ")
     if version != VERSION or not rest:
         return None
-    sign, *said = rest.split(" ")
+    sign, _, *said = rest.split(" ")
     words: list[Word] = []
     forms: list[str] = []
     for one in said:
@@ -166,7 +168,7 @@ class Index:
         self._sketches: dict[str, Sketch | None] = {}  # those that were looked at
         self._holding: dict[str, list[str]] = {}
         for name, text in sketches.items():
-            for form in text.split(" ")[2:]:
+            for form in text.split(" ")[3:]:
                 if form[0] != "/":
                     self._holding.setdefault(form, []).append(name)
 
