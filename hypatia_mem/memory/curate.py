@@ -111,17 +111,10 @@ def refresh(home: Path) -> None:
     All are derived: a failure here is logged and left to the worker, never raised, because the
     change itself is already safe in the store.
     """
-    from hypatia_mem.memory.compose import render_briefs
-    from hypatia_mem.memory.sharing import archive
-    from hypatia_mem.store.connection import open_store
-    from hypatia_mem.store.indexing import sync_index
-    from hypatia_mem.store.search import SearchIndex
+    from hypatia_mem.memory.deriving import derive
 
     try:
-        with open_store(home, write=False) as store:
-            archive.sweep(home, store)
-            render_briefs(store, home)
-            sync_index(store, SearchIndex(home))
+        derive(home)
     except (IndexUnavailable, StoreBusy, OSError) as error:
         _LOG.info("index and briefs follow later: %s", type(error).__name__)
 
@@ -386,14 +379,20 @@ def leave_index(home: Path, store: Store, names: Sequence[str]) -> None:
     """Take names and their statements out of the search index; the store's commit comes after.
 
     Called with the store's lease held, so that nobody can put them back from an older state.
+    Raises StoreBusy while another process merges the index, and so cannot be kept from it.
     """
     from hypatia_mem.store import sources
-    from hypatia_mem.store.search import SearchIndex
+    from hypatia_mem.store.search import IndexBusy, SearchIndex
 
     stands = sources.derived(store, names)  # what is derived goes with its source
     names = [*names, *(one.name for one in stands if not one.own)]
     try:
         SearchIndex(home).remove([*names, *store.triples_of(names)])
+    except IndexBusy as error:
+        raise StoreBusy(
+            "the search index is being merged by another process; nothing was changed",
+            hint="Try again in a moment.",
+        ) from error
     except IndexUnavailable as error:
         _LOG.info("index not touched before a withdrawal: %s", error.message)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from hypatia_mem.store import buried, migrations
-from hypatia_mem.store.engine import closing, engine, quoted
+from hypatia_mem.store.engine import Filling, closing, engine, quoted
 from hypatia_mem.store.lease import lease
 from hypatia_mem.store.opened import KnownMessage, KnownRoot, Store
 
@@ -36,7 +36,8 @@ __all__ = [
 
 FILE = "memory.duckdb"
 # Small row groups: a close rewrites the last group of every table that changed, however few rows.
-_OPTIONS = "TYPE duckdb, BLOCK_SIZE 16384, ROW_GROUP_SIZE 8192, STORAGE_VERSION 'v1.5.0'"
+_GROUP = 4096
+_OPTIONS = f"TYPE duckdb, BLOCK_SIZE 16384, ROW_GROUP_SIZE {_GROUP}, STORAGE_VERSION 'v1.5.0'"
 _CORRUPT = (
     "corrupt", "could not read enough bytes", "checksum", "not a valid duckdb database",
     "failure while replaying wal", "wal checkpoint iteration",
@@ -167,9 +168,10 @@ def _connected(
                 )
             if len(applied) < migrations.SCHEMA_VERSION:
                 raise _Behind
+        filling = Filling(connection, _GROUP) if write else None
         yield
-        if write:
-            connection.execute("CHECKPOINT kb")
+        if filling is not None:
+            filling.checkpoint()
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, file: Path, mode: str, until: float) -> None:

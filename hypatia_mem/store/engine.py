@@ -19,7 +19,7 @@ from hypatia_mem.errors import StoreError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["closing", "engine", "quoted"]
+__all__ = ["Filling", "closing", "engine", "quoted"]
 
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 2,
@@ -27,6 +27,11 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "preserve_insertion_order": True,
 }
+# A close writes the last rows of each table anew, as often as there is one. To find out how its
+# usual method compresses them best is most of what that costs, so it is left for when they are
+# complete. Until then one is used that makes them nearly as small in a sixth of the time.
+_QUICK = "SET disabled_compression_methods = 'dict_fsst'; SET zstd_min_string_length = 20"
+_THOROUGH = "SET disabled_compression_methods = ''"
 _kept: list[duckdb.DuckDBPyConnection] = []
 
 
@@ -45,6 +50,8 @@ def engine(folder: Path, *, again: bool = False) -> Iterator[duckdb.DuckDBPyConn
     try:
         spill = _path_text(folder / ".spill")
         connection = (_left_over(spill) if again else None) or _started(spill)
+        if again:
+            connection.execute(_QUICK)
         try:
             yield connection
         except BaseException:
@@ -75,6 +82,28 @@ def closing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
             connection.execute("DETACH kb")
         except duckdb.Error:
             connection.close()
+
+
+class Filling:
+    """Notices when rows of the attached store are complete, and so worth a thorough compression."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, group: int) -> None:
+        """Look at the tables before they are changed; ``group`` is how many rows are one block."""
+        self._connection = connection
+        self._group = group
+        self._before = self._groups()
+
+    def checkpoint(self) -> None:
+        """Write what has changed into the store's file."""
+        if any(count > self._before.get(table, 0) for table, count in self._groups().items()):
+            self._connection.execute(_THOROUGH)
+        self._connection.execute("CHECKPOINT kb")
+
+    def _groups(self) -> dict[str, int]:
+        found = self._connection.execute(
+            "SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = 'kb'"
+        ).fetchall()
+        return {str(name): int(rows) // self._group for name, rows in found}
 
 
 def quoted(path: Path) -> str:

@@ -1,8 +1,14 @@
-"""How the search index follows the store: what changed since its sequence, as documents."""
+"""How the search index follows the store: what changed since its sequence, as documents.
+
+A change or two go in with the lease that is held anyway. What is more goes in by slices, and the
+store is free in between; the engine merges its files when nobody waits for the store.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeAlias
 
 from hypatia_mem.errors import IndexUnavailable
@@ -12,13 +18,23 @@ from hypatia_mem.store.search import Document, IndexBusy, SearchIndex
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
     from hypatia_mem.model import Entry, Statement
     from hypatia_mem.store.connection import Store
 
-__all__ = ["changed_documents", "collect", "known_documents", "sync_index"]
+__all__ = [
+    "catch_up",
+    "changed_documents",
+    "collect",
+    "known_documents",
+    "sync_index",
+    "sync_slice",
+]
 
 BATCH = 5_000
+SLICE = 400  # names: what goes in while somebody may be waiting for the store
+PAUSE_SECONDS = 0.03  # between slices: longer than a waiting writer sleeps between two looks
 # Triples that only say what an entry is: whoever searches finds the entry itself.
 _JOINTS = {("is_a", kind) for kind in ("rule", "taboo", "memory", "work-unit")}
 _LINKS = ("belongTo", "derivedFrom")
@@ -44,18 +60,77 @@ def sync_index(store: Store, index: SearchIndex) -> int:
         return _follow(store, index, 0, target)
 
 
+def sync_slice(store: Store, index: SearchIndex, later: ExitStack) -> int:
+    """Bring the index a slice nearer to the store; return how far it is behind then.
+
+    ``later`` is to be left when the store has been: the engine's merging of files is waited for
+    there. Raises IndexUnavailable as ``sync_index`` does.
+    """
+    target = store.ledger_seq()
+    try:
+        seq = index.seq()
+        if seq <= target:
+            return target - (seq if seq == target else _step(store, index, seq, target, later))
+    except IndexBusy:
+        raise
+    except IndexUnavailable:
+        later.close()
+    index.clear()
+    return target - _step(store, index, 0, target, later)
+
+
+def catch_up(home: Path, *, stop: Callable[[], bool] = lambda: False) -> bool:
+    """Bring the index to what the store says now, slice by slice; False when ``stop`` ended it.
+
+    Raises IndexUnavailable as ``sync_index`` does, and what opening the store raises.
+    """
+    from hypatia_mem.store.connection import open_store
+
+    index = SearchIndex(home)
+    behind = 1
+    while behind:
+        with ExitStack() as later, open_store(home, write=False) as store:
+            behind = sync_slice(store, index, later)
+        if behind and stop():
+            return False
+        time.sleep(PAUSE_SECONDS if behind else 0)
+    return True
+
+
 def _follow(store: Store, index: SearchIndex, seq: int, target: int) -> int:
     looked = 0
     while seq < target or (not looked and not _has_seq(index)):
-        changed = store.changed_since(seq, BATCH)
-        last = changed[-1][0] if len(changed) == BATCH else target
-        documents, removed = collect(store, changed)
-        index.update(
-            documents, removed, last, gone=[name for _, name, kind in changed if kind == "gone"]
-        )
+        changed, last = _changed(store, seq, target, BATCH)
+        _put(store, index, changed, last)
         looked += len(changed)
         seq = last
     return looked
+
+
+def _step(store: Store, index: SearchIndex, seq: int, target: int, later: ExitStack) -> int:
+    changed, last = _changed(store, seq, target, SLICE)
+    _put(store, index, changed, last, later)
+    return last
+
+
+def _changed(
+    store: Store, seq: int, target: int, limit: int
+) -> tuple[list[tuple[int, str, str]], int]:
+    """Return what changed after ``seq``, and the sequence that the index has come to with it."""
+    changed = store.changed_since(seq, limit)
+    return changed, changed[-1][0] if len(changed) == limit else target
+
+
+def _put(
+    store: Store,
+    index: SearchIndex,
+    changed: Sequence[tuple[int, str, str]],
+    seq: int,
+    later: ExitStack | None = None,
+) -> None:
+    documents, removed = collect(store, changed)
+    gone = [name for _, name, kind in changed if kind == "gone"]
+    index.update(documents, removed, seq, gone=gone, later=later)
 
 
 def collect(

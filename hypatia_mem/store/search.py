@@ -162,27 +162,29 @@ class SearchIndex:
         seq: int | None,
         *,
         gone: Iterable[str] = (),
+        later: contextlib.ExitStack | None = None,
     ) -> None:
         """Put documents in (replacing those of their names) and take ``removed`` out: one commit.
 
         ``gone`` takes out by document id (``ledger.Key.document_id``) what has no name any more.
-        ``seq`` None leaves the recorded sequence. Raises IndexUnavailable when another process
-        writes the index for longer than a few seconds.
+        ``seq`` None leaves the recorded sequence. ``later`` is where the engine's merging of files
+        is waited for, with the index still locked, instead of here. Raises IndexUnavailable when
+        another process writes the index for longer than a few seconds.
         """
         key = self._key()
-        with _readable():
+        with contextlib.ExitStack() as now, _readable():
             index = self._open(create=True)[0]
-            with self._writer(index) as writer:
-                for name in removed:
-                    writer.delete_documents_by_term("name", scope_key(name))
-                for one in gone:
-                    writer.delete_documents_by_term("id", one)
-                for document in documents:
-                    writer.delete_documents_by_term("name", scope_key(document.name))
-                    made = _tantivy_document(document)
-                    made.add_text("id", key.document_id(document.catalog, document.name))
-                    writer.add_document(made)
-                writer.commit()
+            writer = (later or now).enter_context(self._writer(index))
+            for name in removed:
+                writer.delete_documents_by_term("name", scope_key(name))
+            for one in gone:
+                writer.delete_documents_by_term("id", one)
+            for document in documents:
+                writer.delete_documents_by_term("name", scope_key(document.name))
+                made = _tantivy_document(document)
+                made.add_text("id", key.document_id(document.catalog, document.name))
+                writer.add_document(made)
+            writer.commit()
         if seq is not None:
             self._write_seq(seq)
 

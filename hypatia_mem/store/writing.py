@@ -291,7 +291,6 @@ class Writing:
         if not values:
             return
         types = TABLES[table]
-        values = [{key: rows.storable(value) for key, value in row.items()} for row in values]
         columns = ", ".join(f'v."{name}"' for name in types)
         into = ", ".join(f'"{name}"' for name in types)
         self.store.execute(
@@ -299,11 +298,23 @@ class Writing:
             INSERT INTO {table} ({into})
             SELECT {columns} FROM (SELECT unnest(from_json(?::JSON, ?)) AS v)
             """,  # noqa: S608 - table and columns are this module's own constants
-            [json.dumps(values, default=plain), json.dumps([types])],
+            [_json_of(values), json.dumps([types])],
         )
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _json_of(values: Sequence[dict[str, Any]]) -> str:
+    """Return rows as JSON that is storable: looked at as a whole, for hardly any of them is not.
+
+    Lone surrogates stand in it as they are, and are replaced like those of every parameter.
+    """
+    text = json.dumps(values, default=plain, ensure_ascii=False)
+    if "\\u0000" not in text:
+        return text
+    cleaned = [{key: rows.storable(value) for key, value in row.items()} for row in values]
+    return json.dumps(cleaned, default=plain, ensure_ascii=False)
 
 
 def _is_own_name(name: str, kind: str) -> bool:

@@ -159,3 +159,31 @@ def test_threads_do_not_share_one(tmp_path, started):
     for one in threads:
         one.join()
     assert found == ["x"] * 20
+
+
+def _compressions(home: Path, table: str, column: str) -> list[set[str]]:
+    """Return how each full or last group of a column's rows is compressed."""
+    with open_store(home, write=False) as store:
+        found = store.run(
+            f"SELECT row_group_id AS part, compression FROM pragma_storage_info('{table}')"
+            f" WHERE column_name = '{column}' AND segment_type = 'VARCHAR'"
+        )
+    parts: dict[int, set[str]] = {}
+    for row in found:
+        parts.setdefault(row["part"], set()).add(row["compression"].upper())
+    return [parts[part] for part in sorted(parts)]
+
+
+def test_rows_are_compressed_quickly_until_their_group_is_complete(tmp_path):
+    home = tmp_path / "home"
+    for start in (0, 2500, 5000):  # the second fills the first group
+        with open_store(home, write=True) as store:
+            store.execute(
+                "INSERT INTO meta SELECT md5(i::VARCHAR), md5((i + 1)::VARCHAR)"
+                " FROM range(?, ?) AS t(i)",
+                [start, start + 2500],
+            )
+        parts = _compressions(home, "meta", "value")
+        assert ("DICT_FSST" in parts[0]) is (start > 0)
+    assert len(parts) == 2
+    assert "DICT_FSST" not in parts[-1]

@@ -18,16 +18,15 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.capture import immediate, spool
 from hypatia_mem.capture.hints import may_be_request, may_hold_secret
 from hypatia_mem.errors import IndexUnavailable, StoreBusy
-from hypatia_mem.memory import curate, projects
-from hypatia_mem.memory.compose import render_briefs
+from hypatia_mem.memory import curate, deriving, projects
 from hypatia_mem.memory.intake import reconcile, transcript
-from hypatia_mem.memory.sharing import archive
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel, Message, Session
 
 if TYPE_CHECKING:
@@ -37,9 +36,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Drain", "Progress", "keep_house"]
 
-BATCH_RECORDS = 300
+BATCH_RECORDS = 80  # what is stored while others wait a tenth of a second at most
 BATCH_BYTES = 16 * 1024 * 1024
 TRANSCRIPT_BYTES = 8 * 1024 * 1024
+DERIVE_SECONDS = 5.0  # how often briefs and index follow while there is more to store
 SURVEY_DAYS = 30
 MARKER = "hypatia-mem:internal"
 
@@ -111,7 +111,11 @@ class Drain:
         self._waiting: dict[str, _Wait] = {}
         self._tails: dict[str, _Tail] = {}
         self._sizes: dict[str, int] = {}
-        self._derived = False  # index and briefs were brought up to date by this process
+        # Whose briefs are no longer true; None stands for all, and for a process that only begins.
+        self._stale: set[str] | None = None
+        self._behind = False  # the index was not brought to the end
+        self._derive_at = 0.0  # by the monotonic clock
+        self._failed = False  # index or briefs, the last time
 
     def has_work(self) -> bool:
         """Tell whether the spool has grown since it was last read; opens no store."""
@@ -150,14 +154,17 @@ class Drain:
         batch, ends, more = self._read_spool(due)
         work = self._gather(batch, survey, due, final=final)
         if not work and not ends:
-            if not self._derived:
-                self._derive(None)
-                return Progress(worked=True, waiting=bool(self._waiting))
-            return Progress(worked=False, waiting=bool(self._waiting))
+            derived = (
+                self._derive() if self._stale is None or self._stale or self._behind else False
+            )
+            return Progress(worked=derived, waiting=bool(self._waiting))
         with open_store(self.home, write=True) as store:
             stored, touched = self._store(store, work, ends, final=final)
-        if touched or not self._derived:
-            self._derive(touched if self._derived else None)
+        if self._stale is not None:
+            self._stale |= touched
+        rest = more or (stored > 0 and self.has_work())
+        if not rest or time.monotonic() >= self._derive_at:
+            self._derive()
         return Progress(worked=more or stored > 0, waiting=bool(self._waiting), stored=stored)
 
     # -- reading, outside the lease
@@ -255,6 +262,8 @@ class Drain:
             one.transcript_path = one.transcript_path or path
         for one in work.values():
             self._read_transcript(one, final=final)
+            for record in one.records:
+                reconcile.said(record, _redact)  # what takes long is remembered: no lease is held
         return [one for one in work.values() if one.records or one.readable]
 
     def _read_transcript(self, one: _Work, *, final: bool) -> None:
@@ -438,23 +447,33 @@ class Drain:
                 return {GLOBAL_SCOPE}  # what was forgotten may have been told everywhere
         return set()
 
-    def _derive(self, scopes: set[str] | None) -> None:
-        """Bring index and briefs to what the store says; both can wait, so nothing is raised."""
-        from hypatia_mem.store.connection import open_store
-        from hypatia_mem.store.indexing import sync_index
-        from hypatia_mem.store.search import SearchIndex
+    def _derive(self) -> bool:
+        """Bring index and briefs to what the store says; both can wait, so nothing is raised.
 
+        New turns go first: what is left of a long index is done after them. Tells whether any of
+        it was done.
+        """
+        if time.monotonic() < self._derive_at and self._failed:
+            return False
+        scopes = self._stale
         if scopes is not None and GLOBAL_SCOPE in scopes:
             scopes = None  # every brief tells what is global
+        until = time.monotonic() + DERIVE_SECONDS
+
+        def stop() -> bool:
+            return self.has_work() or time.monotonic() > until
+
+        self._derive_at = until
         try:
-            with open_store(self.home, write=False) as store:
-                archive.sweep(self.home, store)
-                render_briefs(store, self.home, scopes=scopes, limit=self.settings.brief_max_units)
-                sync_index(store, SearchIndex(self.home))
+            whole = deriving.derive(
+                self.home, scopes=scopes, limit=self.settings.brief_max_units, stop=stop
+            )
         except (IndexUnavailable, StoreBusy, OSError) as error:
             _LOG.info("index or briefs follow later (%s)", type(error).__name__)
-            return
-        self._derived = True
+            self._failed = True
+            return False
+        self._stale, self._behind, self._failed = set(), not whole, False
+        return True
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock_ns() / 1e9, UTC).replace(tzinfo=None)
@@ -542,6 +561,7 @@ def _hold_back(cursors: dict[str, int], waiting: Iterable[spool.Record], one: _W
         cursors[key] = min(cursors.get(key, record.offset), record.offset)
 
 
+@lru_cache(maxsize=12 * BATCH_RECORDS)
 def _redact(text: str) -> str:
     """Redact a text of the transcript by the hook's rules; most have nothing to redact."""
     if not may_hold_secret(text.encode("utf-8", "replace")):
