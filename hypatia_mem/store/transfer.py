@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TABLES",
+    "UNSCOPED",
     "Column",
     "Incoming",
     "checked_row",
@@ -37,6 +38,7 @@ __all__ = [
     "steps_of",
 ]
 
+UNSCOPED = "unscoped"  # the scope of what an export holds in no scope
 # In the order in which they come in: tombstones first, because they win; sessions count messages.
 TABLES = ("tombstone", "project", "root", "entry", "statement", "message", "session")
 _LEFT_OUT: dict[str, set[str]] = {
@@ -152,6 +154,7 @@ class Incoming:
         """Learn what is forgotten: only rows whose digests are among these are asked for singly."""
         self.txn = txn
         self.refused = 0
+        self._respelt: set[str] = set()  # triples that came with another spelling
         found = txn.store.execute("SELECT DISTINCT digest FROM tombstone").fetchall()
         self._buried = {str(row[0]) for row in found}
         self._known = graves.load(txn.store)
@@ -160,6 +163,8 @@ class Incoming:
         """Store checked rows of a table; return how many came in, ``refused`` counts the others."""
         if table in ("entry", "statement"):
             fresh = [row for row in found if not self._is_refused(table, row)]
+            if table == "statement":
+                fresh = self._once(fresh)
             doubts = [self._doubt(row) for row in fresh]
             whole = [self._whole(table, row, why) for row, why in zip(fresh, doubts, strict=True)]
             self.txn._bulk(table, whole)
@@ -236,6 +241,31 @@ class Incoming:
         near = self._known.near([row["content"]], row["scopes"], without=self.txn.op_id)
         return "" if near is None else near.why
 
+    def _once(self, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Leave out a statement that is there already in another spelling of its predicate."""
+        other = {
+            _triple(row) for row in found if normal_predicate(row["predicate"]) != row["predicate"]
+        }
+        self._respelt |= other
+        if not self._respelt:
+            return list(found)
+        there = {
+            str(row[0])
+            for row in self.txn.store.execute(
+                "SELECT triple FROM statement WHERE triple IN (SELECT unnest(?::VARCHAR[]))",
+                [sorted(self._respelt)],
+            ).fetchall()
+        }
+        kept = []
+        for row in found:
+            triple = _triple(row)
+            if triple in self._respelt:
+                if triple in there:
+                    continue
+                there.add(triple)
+            kept.append(row)
+        return kept
+
     def _is_refused(self, table: str, row: dict[str, Any]) -> bool:
         """Ask the tombstones as the gateway does for a row of its own."""
         if table == "entry":
@@ -262,6 +292,8 @@ class Incoming:
     def _whole(self, table: str, row: dict[str, Any], doubt: str = "") -> dict[str, Any]:
         """Return a row with what this store adds to it, noted in the ledger."""
         digest = rows.digest(row["content"])
+        if not row["scopes"]:  # an early version let it in, and no project would ever read it
+            row = {**row, "scopes": [UNSCOPED]}
         if row["trust"] == Trust.VERIFIED:  # that was another memory's person
             row = {**row, "trust": str(Trust.ASSERTED)}
         if doubt:

@@ -308,6 +308,34 @@ def test_rows_that_no_command_would_have_stored_are_refused(exported, blank, tab
     assert words in refusal(blank, exported).message
 
 
+def test_what_an_older_version_stored_comes_in_as_it_is_stored_now(exported, tmp_path):
+    """In a scope that can be asked for, and with one spelling of a predicate; nothing is lost."""
+    entries = lines(exported, "entry")
+    name = next(row["name"] for row in entries if row["name"] == "rule:x")
+    entries = [{**row, "scopes": []} if row["name"] == name else row for row in entries]
+    rewrite(exported, "entry.jsonl", "".join(json.dumps(r) + "\n" for r in entries).encode())
+    said = lines(exported, "statement")
+    (known,) = (row for row in said if row["predicate"] == "knows")
+    spelt = [{**known, "predicate": p} for p in ("worksAt", "works_at", "Works At", "belongs-to")]
+    rows = [*said, *spelt, {**known, "object": "nowhere", "scopes": []}]
+    rewrite(exported, "statement.jsonl", "".join(json.dumps(r) + "\n" for r in rows).encode())
+
+    home = tmp_path / "new"
+    importing.import_shelf(home, exported, author=Author(Channel.CLI_PERSON), now=AT)
+
+    with open_store(home, write=False) as store:
+        assert store.entry(name).scopes == ("unscoped",)
+        told = sorted(
+            (one.predicate, one.object, one.scopes) for one in store.statements_of("a, b")
+        )
+    assert told == [
+        ("belongs_to", 'c "d"', ("",)),
+        ("knows", 'c "d"', ("",)),
+        ("knows", "nowhere", ("unscoped",)),
+        ("works_at", 'c "d"', ("",)),
+    ]
+
+
 def test_columns_of_older_versions_may_be_missing(cli, exported, shelf):
     """The twin: what is not there gets its empty value."""
     rows = lines(exported, "entry")
