@@ -79,6 +79,7 @@ class Settings:
     cascade_percent: int = 90
     cascade_batch: int = 16
     cascade_keep_last: int = 3
+    preserve_orphans: bool = False
     cascade_max_level: int = 8
     embedding_model: str = "auto"
 
@@ -338,6 +339,12 @@ SETTINGS: Mapping[str, Setting] = {
             "So many of a project's newest messages are left as they are.",
             least=0,
             most=1000,
+        ),
+        Setting(
+            "preserve_orphans",
+            "switch",
+            "Keep summaries that lost a source, marked orphaned and withheld, instead of"
+            " taking them out.",
         ),
         Setting(
             "cascade_max_level",

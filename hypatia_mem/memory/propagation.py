@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.gateway import Transaction
     from hypatia_mem.store.moving import Moved
-    from hypatia_mem.store.sources import Derived, Withdrawn
+    from hypatia_mem.store.sources import Derived
+    from hypatia_mem.store.withdrawing import Withdrawn
 
 __all__ = [
     "REASONS",
@@ -196,7 +197,7 @@ def delete_in(
     dry_run: bool = False,
 ) -> Blast:
     """Delete inside a transaction that is already open; raises as ``delete`` does."""
-    from hypatia_mem.store import aiming, sources, withdrawing
+    from hypatia_mem.store import aiming, followers, withdrawing
 
     if reason not in REASONS:
         raise UsageError(f"{reason[:40]!a} is no reason; use one of {', '.join(REASONS[1:])}")
@@ -205,14 +206,16 @@ def delete_in(
     guard.refuse_held(store, names, author=txn.author, now=txn.now)
     triples = [one.statement for one in wanted if one.statement]
     sessions = [one.session for one in wanted if one.session]
-    gone = sources.withdraw(txn, names, reason=reason, unwanted=True)
+    keep = _keeps_orphans(home)
+    gone = withdrawing.withdraw(txn, names, reason=reason, unwanted=True, keep=keep)
     left = [one for one in triples if one not in gone.statements]
     for parts in aiming.triples(store, left):
         txn.delete_statement(*parts)
     for session_id in sessions:
-        withdrawing.delete_session(txn, session_id)
+        followers.delete_session(txn, session_id)
     if not dry_run:
-        _leave_index(home, [*gone.names, *gone.statements, *triples])
+        hidden = [one.name for one in gone.marked]
+        _leave_index(home, [*gone.names, *hidden, *gone.statements, *triples])
     blast = _blast(gone, wanted, (*triples, *gone.statements), sessions)
     return replace(blast, op_id="" if dry_run else txn.op_id)
 
@@ -320,27 +323,35 @@ def provenance(
 def sweep(home: Path, *, now: datetime) -> tuple[str, ...]:
     """Take out what is derived and lacks a source, and all that stands on it; return the names.
 
-    Nothing is opened for writing when there is none. Raises what the store raises.
+    With the setting ``preserve_orphans`` they are marked and withheld instead. Nothing is opened
+    for writing when there is none. Raises what the store raises.
     """
-    from hypatia_mem.store import sources
+    from hypatia_mem.store import sources, withdrawing
     from hypatia_mem.store.connection import open_store
 
+    keep = _keeps_orphans(home)
     with open_store(home, write=False) as store:
-        if not sources.orphans(store):
+        if not sources.orphans(store, marked=not keep):
             return ()
     with (
         open_store(home, write=True) as store,
         store.transaction(Author(Channel.WORKER), now=now) as txn,
     ):
-        curate.leave_index(home, store, sources.orphans(store))
-        gone = sources.drop_orphans(txn)
-    names = tuple(one.name for one in gone.derived)
+        curate.leave_index(home, store, sources.orphans(store, marked=not keep))
+        gone = withdrawing.drop_orphans(txn, keep=keep)
+    names = tuple(one.name for one in (*gone.derived, *gone.marked))
     if names:
         _LOG.warning("%d derived entries that lacked a source were taken out", len(names))
     return names
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _keeps_orphans(home: Path) -> bool:
+    from hypatia_mem.config import load_settings
+
+    return load_settings(home).preserve_orphans
 
 
 def _only_a_person(home: Path, author: Author, now: datetime) -> None:
@@ -383,7 +394,7 @@ def _blast(
         "delete",
         tuple(named),
         derived=tuple(_reached(one) for one in gone.derived),
-        kept=tuple(_reached(one) for one in gone.kept),
+        kept=tuple(_reached(one) for one in gone.kept) + tuple(map(_marked, gone.marked)),
         statements=tuple(dict.fromkeys(triples)),
         sessions=tuple(sessions),
         owed=len({name for names in gone.owed for name in names}),
@@ -400,6 +411,10 @@ def _blast_of_move(moved: Moved, sessions: Sequence[str]) -> Blast:
         sessions=tuple(sessions),
         owed=len({name for names in moved.gone.owed for name in names}),
     )
+
+
+def _marked(one: Derived) -> Reached:
+    return replace(_reached(one), why="withheld from now on and marked orphaned: it lost a source")
 
 
 def _reached(one: Derived) -> Reached:

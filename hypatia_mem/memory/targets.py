@@ -68,7 +68,7 @@ def onward(store: Store, text: str, *, branch: bool = False) -> list[Target]:
     any other entry: those of the same kind, level and scopes that were made later.
     Raises NotFound, UsageError.
     """
-    from hypatia_mem.store import aiming, withdrawing
+    from hypatia_mem.store import aiming, followers
 
     first = resolve(store, text)
     if first.kind in ("statement", "session") or not first.entries:
@@ -84,7 +84,7 @@ def onward(store: Store, text: str, *, branch: bool = False) -> list[Target]:
         return [Target(one.name, one.kind, (one.name,), scopes=one.scopes) for one in after]
     turn = entry.turn or 0
     if branch:
-        turns = withdrawing.branch(store, entry.session_id, turn)
+        turns = followers.branch(store, entry.session_id, turn)
     else:
         turns = aiming.turns_from(store, entry.session_id, turn)
     there = store.entries(f"msg-{entry.session_id}-{number}" for number in turns)

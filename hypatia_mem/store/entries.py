@@ -9,7 +9,7 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
-from hypatia_mem.store import authority, history, quarantine, rows, sources, structural
+from hypatia_mem.store import authority, history, quarantine, rows, structural, withdrawing
 from hypatia_mem.store.tombstones import Tombstones
 from hypatia_mem.store.versions import Versions
 
@@ -113,12 +113,14 @@ class EntryWrites(Tombstones, Versions):
         if entry is None:
             raise NotFound(f"knowledge {name!r}")
         if not tombstone:
-            withdrawn = sources.withdraw(self, [name], reason=reason, unwanted=reason == "delete")
+            withdrawn = withdrawing.withdraw(
+                self, [name], reason=reason, unwanted=reason == "delete"
+            )
             return Outcome("deleted", name, details={"statements": len(withdrawn.statements)})
         self._forget_merged(entry, reason)
         self._bury(entry, reason)
         self._bury_statements([name], entry.scopes, reason)
-        sources.drop_above(self, name, purge=True)
+        withdrawing.drop_above(self, name, purge=True)
         gone = self.store.triples_of([name])
         self._retire(
             "statement",
@@ -394,7 +396,7 @@ class EntryWrites(Tombstones, Versions):
             self._note_statements(after)
         hidden = is_withheld(after) and not is_withheld(before)
         if hidden or (before.content, before.scopes) != (after.content, after.scopes):
-            sources.set_back(self, before.name, hidden=hidden)
+            withdrawing.set_back(self, before.name, hidden=hidden)
 
     def _note_statements(self, entry: Entry) -> None:
         """Note that an entry's statements are withheld, or seen again, with it."""

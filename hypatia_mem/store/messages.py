@@ -9,7 +9,7 @@ from typing import Any
 
 from hypatia_mem.errors import NotFound
 from hypatia_mem.model import Entry, Message, Outcome, Session, Statement
-from hypatia_mem.store import authority, rows, sources
+from hypatia_mem.store import authority, rows, sources, withdrawing
 from hypatia_mem.store.entries import EntryWrites
 from hypatia_mem.store.tombstones import canonical
 from hypatia_mem.store.writing import CAPTURE, plain
@@ -276,7 +276,7 @@ class MessageWrites(EntryWrites):
             )
         names = [before.name for before, _ in pairs]
         for name in {on for one in sources.derived(self.store, names) for on in one.on}:
-            sources.set_back(self, name, hidden=False, grows=True)
+            withdrawing.set_back(self, name, hidden=False, grows=True)
         self._retire("entry", dict(zip(names, seqs, strict=True)))
         self.store.execute(
             """

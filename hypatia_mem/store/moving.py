@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hypatia_mem.model import Entry, Outcome
-from hypatia_mem.store import sources
-from hypatia_mem.store.sources import Derived, Withdrawn
+from hypatia_mem.store import sources, withdrawing
+from hypatia_mem.store.sources import Derived
 from hypatia_mem.store.versions import VERSIONS
+from hypatia_mem.store.withdrawing import Withdrawn
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -47,7 +48,7 @@ def move(
         if refused is not None:
             return Moved(refused=refused)
     along, lost = _split(txn.store, [one.name for one in entries])
-    gone = sources.take_out(txn, lost, without=[one.name for one in entries])
+    gone = withdrawing.take_out(txn, lost, without=[one.name for one in entries])
     everything = [one.name for one in entries] + [one.name for one in along]
     triples = txn.store.triples_of(everything)
     _put_scope(txn, "entry", everything, scope)

@@ -4,8 +4,7 @@ A summary is an entry tagged ``summary`` and ``summary N``; a statement ``<summa
 links it to each item it condenses. What no such statement points to is not summarised yet. A
 summary that is withheld still covers its items: whoever withheld it does not want it made again.
 
-A summary never outlives a source: when one goes or is withheld, ``drop_above`` takes out every
-summary above it in the same transaction, and notes which of their messages are owed a new one.
+A summary never outlives a source: ``withdrawing`` takes it out with it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused
 from hypatia_mem.model import Session, Trust, normal_predicate
-from hypatia_mem.store import graves, quarantine, rows, sources
+from hypatia_mem.store import graves, quarantine, rows, withdrawing
 from hypatia_mem.store.entries import MAX_NAME
 
 if TYPE_CHECKING:
@@ -199,7 +199,9 @@ class Incoming:
             """
         ).fetchall()
         gone = [str(name) for (name,) in found]
-        dropped = [one for name in gone for one in sources.drop_above(self.txn, name, purge=True)]
+        dropped = [
+            one for name in gone for one in withdrawing.drop_above(self.txn, name, purge=True)
+        ]
         for name in gone:
             for one in self.txn.store.statements_of(name):
                 self.txn.delete_statement(one.subject, one.predicate, one.object)

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from hypatia_mem.config import Settings
-from hypatia_mem.memory import curate, history
+from hypatia_mem.memory import curate, history, propagation
 from hypatia_mem.memory.intake.drain import Drain
+from hypatia_mem.memory.sharing import exporting, importing
 from hypatia_mem.model import Author, Channel
 from hypatia_mem.store.connection import open_store
 from tests.memory.test_drain import NOW, PERSON, World, world
@@ -144,3 +145,45 @@ def test_a_title_the_client_made_goes_and_one_a_person_gave_stays(world):
         assert [store.session(one).title for one in ("s-1", "s-2")] == ["", "My afternoon"]
         assert store.entry("session-s-1") is None
         assert store.entry("session-s-2").content == "My afternoon"
+
+
+@pytest.mark.parametrize("how", ["transcript and spool", "spool alone"])
+def test_a_deleted_session_does_not_come_back_and_what_is_said_in_it_later_is_new(world, how):
+    """Its turns, its title, its summary: nothing of it; and the next turn is its next turn."""
+    world.turn("first", "one", written=True)
+    world.turn(SECRET, "noted", written=True)
+    world.line("ai-title", "", aiTitle="Staging host")
+    world.settle(final=True)
+    done = propagation.delete(world.home, ["s-1"], scopes=("app",), author=PERSON, now=LATER)
+    assert done.sessions == ("s-1",)
+
+    def there() -> tuple[object, list[str]]:
+        with open_store(world.home, write=False) as store:
+            names = [str(row["name"]) for row in store.run("SELECT name FROM entry")]
+            return store.session("s-1"), names
+
+    assert there() == (None, [])
+    _read_again(world, how)
+    assert there() == (None, [])
+    world.turn("third", "three", written=how != "spool alone")
+    world.settle(final=True)
+    session, names = there()
+    assert session is not None
+    assert session.title == ""
+    assert sorted(names) == ["msg-s-1-5", "msg-s-1-6"]
+    assert _said(world) == ["third", "three"]
+
+
+def test_an_export_made_after_it_brings_nothing_with_it(world, tmp_path):
+    world.turn(SECRET, "noted", written=True)
+    world.turn("second", "two", written=True)
+    world.settle(final=True)
+    propagation.delete(world.home, ["s-1:1-2"], scopes=("app",), author=PERSON, now=LATER)
+    exporting.export_shelf(world.home, tmp_path / "out")
+    other = tmp_path / "other"
+    importing.import_shelf(other, tmp_path / "out", author=PERSON, now=LATER)
+    with open_store(other, write=False) as store:
+        assert [one.text for one in store.messages("s-1") if one.text] == ["second", "two"]
+        assert "zebra" not in str(
+            [store.run(f"SELECT * FROM {table}") for table in ("entry", "message", "version")]
+        )

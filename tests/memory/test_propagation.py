@@ -528,3 +528,33 @@ def test_what_a_running_session_stands_on_is_not_deleted_under_it(tree):
     later = NOW + timedelta(hours=1)
     assert guard.run_queued(tree, later) == 1
     assert "msg-s-7-1" not in _names(tree)
+
+
+# --- orphans that are kept --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["deleted", "behind the store's back"])
+def test_orphans_are_kept_apart_when_a_person_wants_that_and_go_when_not_any_more(tree, how):
+    """On: marked, and in no default read. Off again: the next pass takes them out."""
+    before = {one.name for one in summaries(tree)}
+    (tree / "config.toml").write_text("preserve_orphans = true\n")
+    if how == "deleted":
+        done = _delete(tree, "msg-s-1-3")
+        assert done.derived == ()
+    else:
+        with open_store(tree, write=True) as store:
+            store.execute("DELETE FROM entry WHERE name = 'msg-s-1-3'")
+        propagation.sweep(tree, now=NOW)
+    with open_store(tree, write=False) as store:
+        kept = {one.name: one for one in store.entries(_all(store)) if "orphaned" in one.tags}
+        assert len(kept) == 5
+        assert {one.trust for one in kept.values()} == {Trust.CANDIDATE}
+        assert kept.keys() < before | {"wu-queue", "session-s-1"}
+        assert store.live_entries(kept) == []
+    assert propagation.sweep(tree, now=NOW) == ()
+    assert {hit.name for hit in SearchIndex(tree).search("queue", scopes=None)}.isdisjoint(kept)
+    (tree / "config.toml").write_text("preserve_orphans = false\n")
+    assert set(propagation.sweep(tree, now=NOW)) == kept.keys()
+    _sources_are_live(tree)
+    propagation.rederive(tree, CONFIG, now=NOW)
+    assert counts(tree, 3) == [4, 2, 1]

@@ -77,7 +77,7 @@ def accept(
     the text would be another one by now, Refused when it was forgotten.
     """
     from hypatia_mem.memory import curate
-    from hypatia_mem.store import sources, summaries
+    from hypatia_mem.store import summaries, withdrawing
 
     producer = f"{Extractive().producer}#{Extractive().digest}"
     with curate.changing(home, replace(author, producer=producer), now) as (store, txn):
@@ -89,7 +89,7 @@ def accept(
             )
         first = made.preview.replaced[0]
         curate.leave_index(home, store, list(names))
-        sources.withdraw(txn, list(names), reason="regenerate")
+        withdrawing.withdraw(txn, list(names), reason="regenerate")
         entry = replace(first, content=made.made.content, version=1)
         outcome = summaries.put(txn, entry, made.items, made.made.data, made.preview.level)
         if outcome.verb != "created":
