@@ -9,7 +9,7 @@ from hypatia_mem.rubric.probe import Check, Probe
 from hypatia_mem.rubric.scopes import summaries, talk
 from hypatia_mem.rubric.withdrawing import withdraw
 from hypatia_mem.rubric.world import AGENT, ALL, WORKER, Project, World
-from hypatia_mem.store import sources
+from hypatia_mem.store import withdrawing
 
 __all__ = ["PROBES"]
 
@@ -97,7 +97,7 @@ def _rebuilt(world: World, check: Check) -> None:
         shutil.rmtree(world.home / folder)
     text = _text(world, sorted(made))
     with world.change(WORKER) as txn:
-        sources.withdraw(txn, list(made), reason="source withdrawn")
+        withdrawing.withdraw(txn, list(made), reason="source withdrawn")
     check.control("the summaries are gone in between", not summaries(world, where))
     world.condense(where)
     world.rebuild_index()
@@ -151,7 +151,7 @@ PROBES = (
         "evidence.source_delete_reaches_derived",
         "portable",
         "Deleting a message takes out its summaries, edges, vectors and index entries.",
-        "store.sources:drop_above",
+        "store.withdrawing:drop_above",
         "a sibling and everything derived from it stay",
         _reaches_derived,
         "That the bytes are gone: see the deletion sequence.",
