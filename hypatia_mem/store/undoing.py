@@ -84,7 +84,8 @@ class Undoing(MessageWrites):
         self._put_images([image for image in plan.images if image.kind not in _LAST])
         for table in VERSIONS:
             self._move(table, [move for move in moves if move.step.table == table])
-        self._take_out_messages([move for move in moves if move.step.made and move.new is None])
+        if verb == "undo":  # what a redo takes away was deleted, and a deleted line stays known
+            self._take_out_messages([move for move in moves if move.step.made and move.new is None])
         self._put_images(later)
         self._count_turns(moves, later)
         names: dict[str, list[str]] = {"restored": [], "changed": [], "removed": []}
