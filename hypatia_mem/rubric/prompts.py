@@ -153,7 +153,7 @@ PROBES = (
         "prompt.recall_is_fenced_as_data",
         "portable",
         "Recalled text stands in the prompt as quoted data, whatever it contains.",
-        "memory.compose:_quote_block",
+        "memory.quoting:quote_line",
         "the memory did reach the brief and the search",
         _fenced,
         "That a model honours the fence: see prompt.model_ignores_embedded_instructions.",
