@@ -13,7 +13,7 @@ from hypatia_mem.cli.editing import edit_text
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson
 from hypatia_mem.cli.output import emit, print_json, printable, say
-from hypatia_mem.cli.trust import Names, Reason, Scope, report, scopes_to_change
+from hypatia_mem.cli.trust import DryRun, Names, Reason, Scope, report, scopes_to_change
 from hypatia_mem.errors import HypatiaError, UsageError
 from hypatia_mem.model import Trust
 
@@ -77,6 +77,7 @@ def accept(
     verify: Annotated[bool, typer.Option("--verify", help="Take it in as verified.")] = False,
     reason: Reason = "",
     scope: Scope = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Take items in, as they are or, one at a time, with other words.
@@ -90,10 +91,10 @@ def accept(
     trust = Trust.VERIFIED if verify else Trust.ASSERTED
     words = None if text is None else values.read_text(text, "the text")
     outcomes = review__.accept(
-        context.home(), name, text=words, trust=trust, reason=reason,
+        context.home(), name, text=words, trust=trust, reason=reason, dry_run=dry_run,
         scopes=scopes_to_change(scope), author=context.author(), now=context.now(),
     )  # fmt: skip
-    report(outcomes, "Taken in:", {"trust": str(trust)}, False, as_json)
+    report(outcomes, "Taken in:", {"trust": str(trust)}, dry_run, as_json)
 
 
 @review.command("edit", cls=Leaf)
@@ -101,6 +102,7 @@ def edit(
     name: Annotated[str, typer.Argument(help="The entry.", show_default=False)],
     text: Annotated[str, typer.Option("--text", help=_TEXT, show_default=False)],
     scope: Scope = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Rewrite an item and take it in; the first text stays in its history.
@@ -109,7 +111,7 @@ def edit(
     Example:
       hypatia-mem review edit "rule:use-port-4712" --text "use port 4712 on staging"
     """
-    accept([name], text=text, scope=scope, as_json=as_json)
+    accept([name], text=text, scope=scope, dry_run=dry_run, as_json=as_json)
 
 
 @review.command("reject", cls=Leaf)
@@ -117,6 +119,7 @@ def reject(
     name: Names,
     reason: Annotated[str, typer.Option("--reason", help="Why it is wrong; needed.")] = "",
     scope: Scope = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Say that items are wrong: withheld from now on, and refused when they come again.
@@ -128,10 +131,10 @@ def reject(
     from hypatia_mem.memory import review as review__
 
     outcomes = review__.reject(
-        context.home(), name, reason=values.checked(reason, "--reason"),
+        context.home(), name, reason=values.checked(reason, "--reason"), dry_run=dry_run,
         scopes=scopes_to_change(scope), author=context.author(), now=context.now(),
     )  # fmt: skip
-    report(outcomes, "Rejected:", {"trust": "rejected"}, False, as_json)
+    report(outcomes, "Rejected:", {"trust": "rejected"}, dry_run, as_json)
 
 
 @review.command("merge", cls=Leaf)
@@ -140,6 +143,7 @@ def merge(
     into: Annotated[str, typer.Argument(help="The entry that stays.", show_default=False)],
     text: Annotated[str | None, typer.Option("--text", help=_TEXT)] = None,
     scope: Scope = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Put what an item says into another entry, with all its sources.
@@ -152,11 +156,12 @@ def merge(
 
     words = None if text is None else values.read_text(text, "the text")
     outcome = review__.merge(
-        context.home(), name, into, text=words,
+        context.home(), name, into, text=words, dry_run=dry_run,
         scopes=scopes_to_change(scope), author=context.author(), now=context.now(),
     )  # fmt: skip
     machine = {"verb": outcome.verb, "name": outcome.name, **dict(outcome.details)}
-    emit(machine, f"Merged: {name} into {outcome.name}", as_json)
+    done = "Would be merged:" if dry_run else "Merged:"
+    emit({**machine, "dry_run": dry_run}, f"{done} {name} into {outcome.name}", as_json)
 
 
 @review.command("defer", cls=Leaf)

@@ -11,7 +11,7 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.graph import entry_row, is_withheld
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson, Cursor, Limit, Offset, Scopes
-from hypatia_mem.cli.output import columns, emit, print_json, print_page, say
+from hypatia_mem.cli.output import columns, details, emit, print_json, print_page, say
 from hypatia_mem.errors import NotFound, UsageError
 from hypatia_mem.memory.trust import etag
 from hypatia_mem.model import Entry, Message, Session
@@ -148,7 +148,7 @@ def edit(
     emit({"id": id_, **changes}, f"Updated session: {id_}", as_json)
 
 
-def show(
+def show(  # noqa: PLR0913 - one option for each thing that can be shown
     what: Annotated[
         str,
         typer.Argument(
@@ -167,6 +167,10 @@ def show(
     raw_parts: Annotated[
         bool, typer.Option("--raw-parts", help="Include tool calls and results.")
     ] = False,
+    meta: Annotated[
+        bool,
+        typer.Option("--meta", help="Say who made an entry, when, by what, and what it stands on."),
+    ] = False,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -179,6 +183,7 @@ def show(
     """
     from hypatia_mem.memory import reach
     from hypatia_mem.store.connection import open_store
+    from hypatia_mem.store.reviewing import origin
     from hypatia_mem.store.trust import verdicts
 
     scopes = context.scopes_for(scope, all_projects)
@@ -198,10 +203,11 @@ def show(
         reach.refuse(what, entry.scopes, scopes)
         message = _message_of(store, entry)
         verdict = verdicts(store, [entry.name]).get(entry.name)
-    if message is not None:
+        came = origin(store, entry.name) if meta else None
+    if message is not None and came is None:
         _show_message(message, entry, reasoning, raw_parts, as_json)
     else:
-        _show_entry(entry, verdict, as_json)
+        _show_entry(entry, verdict, came, as_json)
 
 
 def _message_of(store: Store, entry: Entry) -> Message | None:
@@ -245,7 +251,9 @@ def _show_message(
     )
 
 
-def _show_entry(entry: Entry, verdict: Verdict | None, as_json: bool) -> None:
+def _show_entry(
+    entry: Entry, verdict: Verdict | None, came: dict[str, Any] | None, as_json: bool
+) -> None:
     said = _last_word(entry, verdict)
     row = {
         **entry_row(entry),
@@ -257,12 +265,29 @@ def _show_entry(entry: Entry, verdict: Verdict | None, as_json: bool) -> None:
         "suppressed": entry.suppressed,
         "etag": etag(entry),
         "verdict": said,
+        **({"meta": _plain(came)} if came is not None else {}),
     }
     marks = [entry.kind, str(entry.trust), *(["withheld"] if is_withheld(entry) else [])]
     scopes = ", ".join(scope or "global" for scope in entry.scopes) or "no scope"
     head = f"{entry.name}  [{', '.join(marks)}]  scopes: {scopes}  tags: {', '.join(entry.tags)}"
     why = f"\n{said['trust']} by {said['by']} at {said['at']}: {said['reason']}" if said else ""
-    emit(row, f"{head}{why}\netag {etag(entry)}\n\n{entry.content}", as_json)
+    more = "" if came is None else f"\n{details(_as_text(came))}"
+    emit(row, f"{head}{why}\netag {etag(entry)}{more}\n\n{entry.content}", as_json)
+
+
+def _plain(came: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _zulu(value) if isinstance(value, datetime) else value for key, value in came.items()
+    }
+
+
+def _as_text(came: dict[str, Any]) -> dict[str, str]:
+    """Return what is known of where an entry came from, without what is not known."""
+    return {
+        key.replace("_", " "): ", ".join(value) if isinstance(value, list) else str(value)
+        for key, value in _plain(came).items()
+        if value not in ("", None, [])
+    }
 
 
 def _last_word(entry: Entry, verdict: Verdict | None) -> dict[str, Any] | None:

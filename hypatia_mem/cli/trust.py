@@ -8,7 +8,7 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AsJson
-from hypatia_mem.cli.output import columns, emit, print_json, say
+from hypatia_mem.cli.output import columns, emit, print_json, say, warn
 from hypatia_mem.errors import Conflict, Refused, UsageError
 from hypatia_mem.model import PERSON_CHANNELS, Outcome, Trust
 
@@ -379,6 +379,22 @@ def _mark(
         queue(verb, names, {"scopes": scopes}, as_json)
         return
     report(outcomes, f"{_MARKED[verb]}:", {}, dry_run, as_json)
+    if verb == "pin":
+        _tell_long(names)
+
+
+def _tell_long(names: Sequence[str]) -> None:
+    """Say of which pins a brief shows only the beginning."""
+    from hypatia_mem.memory.listed import ITEM_UNITS
+    from hypatia_mem.memory.quoting import units
+    from hypatia_mem.memory.trust import words_of
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(context.home(), write=False) as store:
+        found = store.entries(names)
+    for one in found:
+        if units(words_of(one)) > ITEM_UNITS:
+            warn(f"{one.name} is long: a brief shows its first {ITEM_UNITS} characters.")
 
 
 def report(

@@ -87,7 +87,7 @@ def items(
     return sorted(waiting, key=lambda one: WHY.index(one.why))
 
 
-def accept(
+def accept(  # noqa: PLR0913 - what is taken in, how, and by whom
     home: Path,
     words: Sequence[str],
     *,
@@ -95,6 +95,7 @@ def accept(
     trust: Trust = Trust.ASSERTED,
     reason: str = "",
     scopes: Sequence[str] | None,
+    dry_run: bool = False,
     author: Author,
     now: datetime,
 ) -> list[Outcome]:
@@ -106,14 +107,21 @@ def accept(
     _only_persons(author, "takes in what is reviewed")
     if text is None:
         return trust_.set_trust(
-            home, words, trust, reason=reason, scopes=scopes, author=author, now=now
+            home,
+            words,
+            trust,
+            reason=reason,
+            scopes=scopes,
+            dry_run=dry_run,
+            author=author,
+            now=now,
         )
     from hypatia_mem.capture.redact import redact_text
 
     said = redact_text(text)
     if not said.strip():
         raise UsageError("it cannot be taken in without words")
-    with _all_or_none(home, words, scopes, author, now) as (_, txn, subjects):
+    with _all_or_none(home, words, scopes, author, now, dry_run=dry_run) as (_, txn, subjects):
         if len(subjects) != 1 or isinstance(subjects[0].value, Statement):
             raise UsageError("one entry at a time is rewritten and taken in")
         _refuse_kept_away(txn, subjects[0].value, said)
@@ -129,12 +137,20 @@ def reject(
     *,
     reason: str,
     scopes: Sequence[str] | None,
+    dry_run: bool = False,
     author: Author,
     now: datetime,
 ) -> list[Outcome]:
     """Say that these are wrong, and keep their values away; as ``trust.set_trust``."""
     return trust_.set_trust(
-        home, words, Trust.REJECTED, reason=reason, scopes=scopes, author=author, now=now
+        home,
+        words,
+        Trust.REJECTED,
+        reason=reason,
+        scopes=scopes,
+        dry_run=dry_run,
+        author=author,
+        now=now,
     )
 
 
@@ -145,6 +161,7 @@ def merge(
     *,
     text: str | None = None,
     scopes: Sequence[str] | None,
+    dry_run: bool = False,
     author: Author,
     now: datetime,
 ) -> Outcome:
@@ -156,7 +173,8 @@ def merge(
     from hypatia_mem.capture.redact import redact_text
 
     _only_persons(author, "merges what is reviewed")
-    with _all_or_none(home, [word, into], scopes, author, now) as (store, txn, subjects):
+    with _all_or_none(home, [word, into], scopes, author, now, dry_run=dry_run) as opened:
+        store, txn, subjects = opened
         both = [one.value for one in subjects]
         if len(both) != 2 or not all(isinstance(one, Entry) for one in both):
             raise UsageError(
@@ -231,13 +249,15 @@ def _all_or_none(
     now: datetime,
     *,
     guarded: bool = True,
+    dry_run: bool = False,
 ) -> Iterator[tuple[Store, Transaction, list[trust_.Subject]]]:
-    with curate.changing(home, author, now) as (store, txn):
+    with trust_.changing(home, author, now, dry_run) as (store, txn):
         subjects = trust_.resolve(store, words, scopes)
         names = [one.name for one in subjects]
         if guarded:
             guard.refuse_held(store, names, author=author, now=now)
-            curate.leave_index(home, store, names)
+            if not dry_run:
+                curate.leave_index(home, store, names)
         yield store, txn, subjects
 
 

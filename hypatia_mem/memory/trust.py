@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Subject",
     "carry_out",
+    "changing",
     "edit",
     "etag",
     "mark",
@@ -243,7 +244,7 @@ def _change(
     from hypatia_mem.store.connection import open_store
 
     try:
-        with _maybe(home, author, now, dry_run) as (store, txn):
+        with changing(home, author, now, dry_run) as (store, txn):
             subjects = resolve(store, words, scopes)
             names = [one.name for one in subjects]
             guard.refuse_held(store, names, author=author, now=now)
@@ -265,9 +266,10 @@ def _change(
 
 
 @contextmanager
-def _maybe(
+def changing(
     home: Path, author: Author, now: datetime, dry_run: bool
 ) -> Iterator[tuple[Store, Transaction]]:
+    """Change the store, or only try to: then everything is rolled back at the end."""
     from hypatia_mem.store.connection import open_store
 
     if not dry_run:

@@ -18,6 +18,7 @@ __all__ = [
     "Queued",
     "Undecided",
     "last_said",
+    "origin",
     "pinned",
     "queued",
     "sessions_under",
@@ -128,6 +129,26 @@ def suppressed(store: Store, scopes: Sequence[str] | None) -> list[Entry]:
         [None if scopes is None else list(scopes)],
     )
     return [rows.entry_of(row) for row in found]
+
+
+def origin(store: Store, name: str) -> dict[str, Any]:
+    """Return where an entry came from: who made it, what it stands on, and its states so far.
+
+    Empty when there is none of this name.
+    """
+    found = store.run(
+        """
+        SELECT entry.producer, entry.channel, entry.agent, entry.session_id, entry.turn,
+            entry.created_at, entry.updated_at, entry.version,
+            wrote.actor AS changed_by, wrote.channel AS changed_through, wrote.op_id AS operation,
+            (SELECT list(DISTINCT object ORDER BY object) FROM statement
+             WHERE subject = entry.name
+               AND predicate IN ('derivedFrom', 'derived_from', 'summary')) AS sources
+        FROM entry LEFT JOIN mutation AS wrote ON wrote.seq = entry.seq WHERE entry.name = ?
+        """,
+        [rows.clean(name)],
+    )
+    return {**found[0], "sources": found[0]["sources"] or []} if found else {}
 
 
 def unverified(store: Store, names: Sequence[str]) -> set[str]:

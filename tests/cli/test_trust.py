@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+import os
+from datetime import UTC, timedelta
 
 import pytest
 
@@ -460,3 +461,95 @@ def test_the_trust_of_a_thing_can_be_asked_and_set_by_its_name(told):
     assert (found["trust"], found["reason"]) == ("candidate", "look at it")
     assert "look at it" in told("trust", RULE).out
     assert [row["name"] for row in told("review", "--json").json] == [RULE]
+
+
+def test_what_a_person_decided_an_agent_does_not_take_back(told):
+    for command in (("verify", RULE), ("suppress", RULE), ("pin", "rule:always-use-tabs")):
+        told.person()
+        told(*command)
+        operation = told("log", "--limit", "1", "--json").json[0]["op_id"]
+        told.agent()
+        done = told("undo", operation)
+        assert (done.code, "person" in done.err) == (1, True), command
+    told.person()
+    assert told("undo", operation).code == 0
+    told.agent()
+    told("pin", "rule:always-use-tabs")
+    assert told("undo").code == 0  # its own
+
+
+def test_a_rejection_whose_tombstone_is_lifted_can_be_taken_in_again(told):
+    told("reject", RULE, "--reason", "we do mock it")
+    assert told("accept", RULE).code == 1
+    row = told("tombstone", "list", "--json").json[0]
+    assert row["reason"] == "rejected"
+    assert told("tombstone", "lift", row["id"]).code == 0
+    assert told("accept", RULE).code == 0
+    assert shown(told) == EVERYWHERE
+
+
+def test_who_made_a_thing_and_what_it_stands_on(told):
+    told("knowledge-create", "wu-1", "-d", "a lesson", "-t", "work-unit")
+    told("statement-create", "wu-1", "derivedFrom", RULE)
+    told("verify", "wu-1", "--reason", "I was there")
+
+    found = told("show", "wu-1", "--meta", "--json").json
+
+    assert found["meta"]["sources"] == [RULE]
+    assert found["meta"]["version"] == 2
+    assert (found["meta"]["channel"], found["meta"]["changed_through"]) == ("cli-person",) * 2
+    assert found["meta"]["created_at"]
+    assert found["verdict"]["reason"] == "I was there"
+    text = told("show", "wu-1", "--meta").out
+    for part in ("verified by", "I was there", RULE, "created at", "etag 2-", "a lesson"):
+        assert part in text
+
+
+def test_a_long_pin_is_said_to_be_cut(told):
+    told("remember", "always " + "look at this and that " * 60, "--kind", "rule")
+    name = next(row["name"] for row in told("rules", "--json").json if "look" in row["content"])
+    assert "brief shows its first" in told("pin", name).err
+    assert told("pin", RULE).err == ""
+
+
+def test_trying_a_decision_out_changes_nothing(told):
+    told("dispute", RULE, "--reason", "hm")
+    before = told("log", "--json").out
+    for command in (
+        ("review", "accept", RULE),
+        ("review", "edit", RULE, "--text", "mock it"),
+        ("review", "reject", RULE, "--reason", "no"),
+        ("review", "merge", RULE, "rule:always-use-tabs"),
+        ("reject", RULE, "--reason", "no"),
+        ("suppress", RULE),
+        ("pin", RULE),
+    ):
+        done = told(*command, "--dry-run")
+        assert (done.code, RULE in done.out) == (0, True), command
+    assert told("log", "--json").out == before
+    assert shown(told) == EVERYWHERE
+
+
+def test_a_hook_that_was_not_drained_yet_is_a_sign_of_life(session, monkeypatch):
+    from hypatia_mem.memory import guard
+
+    later = context.now() + guard.HOLD + timedelta(minutes=1)
+    monkeypatch.setattr(context, "now", lambda: later)
+    spooled = context.home() / "spool" / "s-1.jsonl"
+    spooled.write_text("{}\n")
+    edit = ("edit", "msg-s-1-1", "--text", "something else")
+    assert session(*edit).code == 0  # written long before that
+    seconds = (later - timedelta(minutes=1)).replace(tzinfo=UTC).timestamp()
+    os.utime(spooled, (seconds, seconds))
+    assert session("edit", "msg-s-1-2", "--text", "something else").code == 1
+
+
+def test_what_is_told_stays_byte_for_byte_while_nothing_of_it_changes(session):
+    """So that a client's cache of it holds."""
+    before = brief().partition("[RESUMED_SESSION]")[0]
+    now = context.now()
+    with changing(context.home(), Author(Channel.HOOK), now) as (_, txn):
+        txn.put_messages("s-1", [Message("s-1", "u-9", "user", "more", now)], "app")
+    assert brief().partition("[RESUMED_SESSION]")[0] == before
+    session("dispute", RULE)
+    assert brief().partition("[RESUMED_SESSION]")[0] != before
