@@ -26,8 +26,8 @@ from hypatia_mem.store import (
     ledger,
     lookalikes,
     quarantine,
-    withdrawing,
 )
+from hypatia_mem.store import withdrawing as taking_out
 from hypatia_mem.store.entries import EntryWrites
 from hypatia_mem.store.gateway import Transaction
 from hypatia_mem.store.opened import Store
@@ -113,7 +113,7 @@ def _unsourced(patch: Patch) -> None:
 
 
 def _summaries_outlive(patch: Patch) -> None:
-    patch.setattr(withdrawing, "drop_above", lambda *args, **kwargs: [])
+    patch.setattr(taking_out, "drop_above", lambda *args, **kwargs: [])
 
 
 def _index_is_not_made(patch: Patch) -> None:
