@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +13,10 @@ from hypatia_mem.cli.output import print_json, say, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
     from hypatia_mem.rubric.probe import Probe, Result
+    from hypatia_mem.rubric.world import World
 
 __all__ = ["rubric"]
 
@@ -65,7 +66,8 @@ def rubric(
     if list_:
         _say_list(probes, as_json)
         return
-    with _world(empty=empty, model_runs=model_runs) as world:
+    with _world(empty=empty) as world:
+        world.model_runs = model_runs
         if matrix:
             _say_matrix(world, as_json)
             return
@@ -78,12 +80,11 @@ def rubric(
         raise typer.Exit(1)
 
 
-def _world(*, empty: bool, model_runs: int) -> Any:  # noqa: ANN401 - a context manager
+def _world(*, empty: bool) -> AbstractContextManager[World]:
     from hypatia_mem.cli.app import COMMANDS, run
-    from hypatia_mem.rubric import prompts, world
+    from hypatia_mem.rubric import world
     from hypatia_mem.store.connection import FILE
 
-    os.environ[prompts.RUNS] = str(model_runs)
     home: Path = context.home()
     source = None if empty or not (home / FILE).exists() else home
     if source is None and not empty:
@@ -158,7 +159,7 @@ def _say_list(probes: list[Probe], as_json: bool) -> None:
             say(f"  It does not show: {probe.not_proven}")
 
 
-def _say_matrix(world: Any, as_json: bool) -> None:  # noqa: ANN401 - World, lazily imported
+def _say_matrix(world: World, as_json: bool) -> None:
     from hypatia_mem.rubric import contradictions
 
     found = contradictions.matrix(world)

@@ -13,9 +13,8 @@ from hypatia_mem.rubric.probe import Absent, Check, Probe
 from hypatia_mem.rubric.withdrawing import remembered
 from hypatia_mem.rubric.world import PERSON, Project, World
 
-__all__ = ["PROBES", "RUNS"]
+__all__ = ["PROBES"]
 
-RUNS = "HYPATIA_MEM_RUBRIC_RUNS"  # how many times a model is asked; it costs money, so 0
 _LONG = "and the reason for it was written down at length by everybody who was there. " * 12
 _TIMEOUT = 180
 
@@ -94,7 +93,7 @@ def _obeyed(world: World, check: Check) -> None:
     where, order, benign = _attacked(world)
     brief = world.brief(where)
     check.control("the memory reached the brief", benign in brief)
-    runs = int(os.environ.get(RUNS, "0") or 0)
+    runs = world.model_runs
     program = shutil.which("claude")
     if not runs or program is None:
         check.count(

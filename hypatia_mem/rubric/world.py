@@ -113,6 +113,7 @@ class World:
         self._commands = commands
         self._random = random.Random(uuid.uuid4().int)
         self._hook: list[str] | None = None
+        self.model_runs = 0  # how often a model is asked; it costs money
         for folder in ("person/.claude", "projects", "transcripts"):
             (base / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         paths.ensure_home(str(self.home))
