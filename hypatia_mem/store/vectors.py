@@ -43,6 +43,7 @@ __all__ = [
     "put",
     "rank",
     "rows_of",
+    "stray",
     "sweep",
 ]
 
@@ -301,18 +302,26 @@ def drop(store: Store, table: str, keys: Iterable[str]) -> None:
     )
 
 
+def stray(store: Store) -> int:
+    """Return how many vectors there are whose text is in the store no more."""
+    found = store.execute(f"SELECT count(*) FROM embedding WHERE {_strays()}").fetchone()
+    return int(found[0]) if found else 0
+
+
 def sweep(store: Store) -> int:
     """Drop every vector whose text is in the store no more; return how many."""
-    digests = " UNION ALL ".join(
-        f"SELECT {one.digest} AS digest FROM {one.table} AS e" for one in _PARTS.values()
-    )
-    found = store.execute(
-        f"DELETE FROM embedding WHERE digest NOT IN (SELECT digest FROM ({digests}))"
-    ).fetchone()
+    found = store.execute(f"DELETE FROM embedding WHERE {_strays()}").fetchone()
     return int(found[0]) if found else 0
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _strays() -> str:
+    digests = " UNION ALL ".join(
+        f"SELECT {one.digest} AS digest FROM {one.table} AS e" for one in _PARTS.values()
+    )
+    return f"digest NOT IN (SELECT digest FROM ({digests}))"
 
 
 def _without(one: _Catalog) -> str:

@@ -306,3 +306,23 @@ def test_the_extra_is_read_without_importing_its_package(home):
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_what_reads_everything_is_done_without_keeping_readers_out(home, monkeypatch):
+    from hypatia_mem.store import vectors
+
+    remember(home, "the connection pool", "the weather")
+    writing: list[str] = []
+    for name in ("missing", "stray", "pending"):
+        real = getattr(vectors, name)
+
+        def noted(store, *rest, real=real, name=name, **more):
+            mode = store.run("SELECT readonly FROM duckdb_databases() WHERE database_name = 'kb'")
+            writing.extend([] if mode[0]["readonly"] else [name])
+            return real(store, *rest, **more)
+
+        monkeypatch.setattr(vectors, name, noted)
+    made = embedding.backfill(home, embedding.load_model("builtin"))
+    assert (made.created > 0, made.remaining, writing) == (True, 0, [])
+    with open_store(home, write=False) as store:
+        assert vectors.current(store, embedding.load_model("builtin").model)

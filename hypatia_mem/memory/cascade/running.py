@@ -48,7 +48,7 @@ _LOG = logging.getLogger("hypatia_mem")
 SAMPLE = 1_500  # messages that say how rare a word is
 ROUND_BATCHES = 32
 ROUND_CHARS = 6_000_000
-LEASE_LINKS = 600
+LEASE_LINKS = 250
 STAND_IN = 2  # times the threshold: then the extractive one does what the agent has not done
 
 
@@ -222,8 +222,9 @@ class _Pass:
                     for result in _of_this_lease(ready):
                         self._store(store, result)
                         beat()
-                    if not ready and not self.paused:
-                        current = self._following(store)
+            if not self.paused:
+                with open_store(self.home, write=False) as store:
+                    current = self._following(store)
 
     def _following(self, store: Store) -> _Round:
         from hypatia_mem.store import graves

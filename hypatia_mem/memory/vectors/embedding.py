@@ -368,15 +368,23 @@ def _write(home: Path, model: Model, made: Sequence[tuple[Pending, Sequence[int]
 
 
 def _finish(home: Path, model: Model, seq: int) -> int:
-    """Sweep; note that all is done if nothing changed since ``seq``. Return how many lack one."""
+    """Sweep; note that all is done if nothing changed since ``seq``. Return how many lack one.
+
+    What reads everything is done while others may read too.
+    """
     from hypatia_mem.store import vectors
     from hypatia_mem.store.connection import open_store
 
-    with open_store(home, write=True) as store, _changing(store):
-        vectors.sweep(store)
-        if store.ledger_seq() == seq:
-            vectors.note_current(store, model.model)
-        return vectors.missing(store, model.model)
+    with open_store(home, write=False) as store:
+        lacking, stray = vectors.missing(store, model.model), vectors.stray(store)
+        same = store.ledger_seq() == seq
+    if stray or same:
+        with open_store(home, write=True) as store, _changing(store):
+            if stray:
+                vectors.sweep(store)
+            if store.ledger_seq() == seq:
+                vectors.note_current(store, model.model)
+    return lacking
 
 
 @contextlib.contextmanager
