@@ -46,6 +46,18 @@ _Kind: TypeAlias = Literal["choice", "whole", "switch", "text"]
 _ON = ("on", "true", "yes", "1")
 _OFF = ("off", "false", "no", "0")
 _ENV = "HYPATIA_MEM_"
+# What the worker is handed of the environment beside the little it always is, where the user has
+# chosen a model: how it is reached, and the key. Addresses are not among it, see above.
+_NETWORK = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_WORKER_ENV: Mapping[str, tuple[str, ...]] = {
+    "anthropic": (*_NETWORK, "ANTHROPIC_API_KEY"),
+    "claude-cli": (
+        *_NETWORK,
+        "NODE_EXTRA_CA_CERTS",
+        "ANTHROPIC_API_KEY",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,6 +527,9 @@ def write_hook_conf(
         briefs=_switch(settings.briefs),
         capture=_switch(settings.capture),
     )
+    kept.pop("worker_env", None)
+    if settings.summary_by in _WORKER_ENV:
+        kept["worker_env"] = ",".join(_WORKER_ENV[settings.summary_by])
     for key, value in kept.items():
         if "\n" in value or "\r" in value:
             raise ConfigError(f"{key} holds a line break and cannot stand in hook.conf")

@@ -245,6 +245,16 @@ def test_the_environment_may_still_choose_what_costs_nothing(home):
     assert read_settings(home, {"HYPATIA_MEM_SUMMARY_BY": "off"}).settings.summary_by == "off"
 
 
+@pytest.mark.parametrize(
+    ("by", "handed"), [("extractive", False), ("anthropic", True), ("claude-cli", True)]
+)
+def test_the_worker_is_handed_a_key_only_for_a_model_that_was_chosen(home, by, handed):
+    set_value(home, "summary_by", by)
+    names = hook_conf(home).get("worker_env", "")
+    assert ("ANTHROPIC_API_KEY" in names.split(",")) is handed
+    assert "ANTHROPIC_BASE_URL" not in names
+
+
 @pytest.mark.parametrize("text", ['a"b', "a\\b", "a\nb", "x" * 5000])
 def test_a_text_is_one_plain_line(home, text):
     with pytest.raises(ConfigError, match="anthropic_url cannot be"):

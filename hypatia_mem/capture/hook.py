@@ -414,10 +414,11 @@ def start_worker(
     argv = [python, "-P", "-E", "-m", "hypatia_mem.worker", "--home", home, *more]
     if conf.get("worker_path"):
         argv[3:5] = ["-c", _BOOT % conf["worker_path"]]
+    wanted = conf.get("worker_env", "").split(",")  # what a model needs, if the user chose one
     env = {
         name: value
         for name, value in environ.items()
-        if name in WORKER_ENV or name.startswith(WORKER_ENV_PREFIXES)
+        if name in WORKER_ENV or name in wanted or name.startswith(WORKER_ENV_PREFIXES)
     }
     env[GUARD] = "1"
     try:

@@ -582,6 +582,16 @@ def test_worker_is_started_apart_from_the_session(home, interpreter):
     assert SECRET not in json.dumps(started)
 
 
+def test_worker_is_handed_what_a_chosen_model_needs_and_no_more(home, interpreter):
+    """The twin: ``hook.conf`` names what the user's choice of a model takes."""
+    with (home / "hook.conf").open("a") as file:
+        file.write("worker_env=HTTPS_PROXY,ANTHROPIC_API_KEY\n")
+    run(event(), env={**os.environ, "ANTHROPIC_API_KEY": "mine", "MY_VARIABLE": "1"})
+    (started,) = interpreter()
+    assert started["env"]["ANTHROPIC_API_KEY"] == "mine"
+    assert not {"HTTPS_PROXY", "MY_VARIABLE"} & set(started["env"])
+
+
 def test_worker_that_does_not_find_the_package_is_shown_it(home, interpreter):
     """An interpreter without our site directory gets it added, last."""
     with (home / "hook.conf").open("a") as file:
