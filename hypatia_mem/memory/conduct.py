@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hypatia_mem.store import conduct as reading
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "Finding", "Rule", "check"]
 
+_Answer = TypeVar("_Answer")
 MOST_NAMES = 5  # that a finding gives as examples
 EVERY = 5  # prompts: so often at least a finished piece of work is looked for
 PATIENCE = timedelta(hours=1)  # in which what a hook noted should be in the store
@@ -60,9 +62,15 @@ class Rule:
 @dataclass(frozen=True, slots=True)
 class _Memory:
     home: Path
-    store: Store
     settings: Settings
     now: datetime
+
+    def ask(self, question: Callable[[Store], _Answer]) -> _Answer:
+        """Return the answer of the store, which is open for this question alone."""
+        from hypatia_mem.store.connection import open_store
+
+        with open_store(self.home, write=False) as store:
+            return question(store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +85,15 @@ def check(
 ) -> list[Finding]:
     """Return what is found about each rule (those of ``rules``, if given), in their order.
 
-    Raises what opening the store raises.
+    The store is let go between any two reads, for a large memory takes a while. Raises what
+    opening the store raises.
     """
-    from hypatia_mem.store.connection import open_store
-
     wanted = None if rules is None else set(rules)
     found: list[Finding] = []
     for rule in RULES:
         if wanted is not None and rule.number not in wanted:
             continue
-        # The lease is let go between two rules: a large memory takes a while to read.
-        with open_store(home, write=False) as store:
-            broken = [one for one in rule.breaks(_Memory(home, store, settings, now)) if one.names]
+        broken = [one for one in rule.breaks(_Memory(home, settings, now)) if one.names]
         found.append(_finding(rule, broken))
     return found
 
@@ -116,7 +121,7 @@ def _no_secrets(memory: _Memory) -> Iterator[_Broken]:
     held: list[str] = []
     for table in ("entry", "statement"):
         after = ""
-        while page := reading.texts(memory.store, table, after):
+        while page := memory.ask(partial(reading.texts, table=table, after=after)):
             held += [
                 redact_text(name)
                 for name, text in page
@@ -132,7 +137,7 @@ def _no_secrets(memory: _Memory) -> Iterator[_Broken]:
 
 def _complete_log(memory: _Memory) -> Iterator[_Broken]:
     yield _Broken(
-        reading.turn_gaps(memory.store),
+        memory.ask(reading.turn_gaps),
         "turns are missing",
         "hypatia-mem doctor tells what is wrong with the log.",
     )
@@ -147,7 +152,7 @@ def _left_lying(memory: _Memory) -> list[str]:
     """Return the spool segments with records that should have been stored long ago."""
     from hypatia_mem.capture import spool
 
-    done = memory.store.cursors()
+    done = memory.ask(lambda store: store.cursors())
     until = (memory.now - PATIENCE - datetime(1970, 1, 1)).total_seconds()  # noqa: DTZ001 - UTC
     lying = []
     for segment in spool.segments(str(memory.home)):
@@ -162,16 +167,12 @@ def _left_lying(memory: _Memory) -> list[str]:
 
 def _sound_units(memory: _Memory) -> Iterator[_Broken]:
     yield _Broken(
-        reading.sourceless_units(memory.store),
+        memory.ask(reading.sourceless_units),
         "work units that nothing ties to what was said",
         "Tie each to its message: hypatia-mem statement-create NAME derivedFrom msg-...",
     )
     yield _Broken(
-        [
-            name
-            for name, text, _ in reading.units(memory.store)
-            if not any(_sections(text).values())
-        ],
+        [name for name, text, _ in memory.ask(reading.units) if not any(_sections(text).values())],
         "work units without a heading that says something",
         "Write what was learnt under headings: hypatia-mem knowledge-update NAME -d @FILE",
     )
@@ -197,14 +198,17 @@ def _condensed(memory: _Memory) -> Iterator[_Broken]:
     from hypatia_mem.memory.summarise.hygiene import refuse_concatenation
     from hypatia_mem.memory.summarise.protocol import SummaryFailed
 
-    copies: list[str] = []
-    for name, text, sources in reading.derived_texts(memory.store):
-        try:
-            refuse_concatenation(text, sources)
-        except SummaryFailed:
-            copies.append(name)
+    def copied(store: Store) -> list[str]:
+        found: list[str] = []
+        for name, text, sources in reading.derived_texts(store):
+            try:
+                refuse_concatenation(text, sources)
+            except SummaryFailed:
+                found.append(name)
+        return found
+
     yield _Broken(
-        copies,
+        memory.ask(copied),
         "summaries or work units that repeat their sources word for word",
         "Condense it: hypatia-mem knowledge-update NAME -d @FILE",
     )
@@ -212,7 +216,7 @@ def _condensed(memory: _Memory) -> Iterator[_Broken]:
 
 def _whole_chains(memory: _Memory) -> Iterator[_Broken]:
     partial = []
-    for name, text, tags in reading.units(memory.store):
+    for name, text, tags in memory.ask(reading.units):
         sections = _sections(text)
         chain = "correction-chain" in tags or bool(_MARKS & set(sections))
         if chain and not all(sections.get(title) for title in _CHAIN):
@@ -226,7 +230,7 @@ def _whole_chains(memory: _Memory) -> Iterator[_Broken]:
 
 def _structured_tags(memory: _Memory) -> Iterator[_Broken]:
     yield _Broken(
-        reading.mistagged(memory.store),
+        memory.ask(reading.mistagged),
         "tags that contradict what the entry is",
         "Set them right: hypatia-mem knowledge-update NAME --tags ...",
     )
@@ -256,7 +260,7 @@ def _in_doubt(memory: _Memory) -> Iterator[_Broken]:
     if not memory.settings.capture:
         yield _Broken(["capture"], "messages are not recorded", "hypatia-mem config set capture on")
     yield _Broken(
-        reading.guesses(memory.store),
+        memory.ask(reading.guesses),
         "rules that nobody said count as if somebody had",
         "A person looks at them: hypatia-mem review",
     )
@@ -264,7 +268,7 @@ def _in_doubt(memory: _Memory) -> Iterator[_Broken]:
 
 def _scoped(memory: _Memory) -> Iterator[_Broken]:
     yield _Broken(
-        reading.unscoped(memory.store),
+        memory.ask(reading.unscoped),
         "entries or statements in no scope, which no project reads",
         'Give it one: hypatia-mem knowledge-update NAME --scopes PROJECT ("" is everywhere)',
     )

@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 BATCH = 500
+PAGE = 2_000  # texts of one read
 _TEXTS = {
     "entry": """
         SELECT name, concat_ws(chr(10), name, content, array_to_string(tags, chr(10)),
@@ -157,7 +158,7 @@ def derived_texts(store: Store) -> Iterator[tuple[str, str, list[str]]]:
             yield row["name"], row["text"], list(row["sources"])
 
 
-def texts(store: Store, table: str, after: str, limit: int = BATCH) -> list[tuple[str, str]]:
+def texts(store: Store, table: str, after: str, limit: int = PAGE) -> list[tuple[str, str]]:
     """Return (name, text) of the next rows of ``entry`` or ``statement``, by their names.
 
     All that a person may have typed into a row is in the text, withheld or not. Begin after
