@@ -1,0 +1,262 @@
+"""What the one door to the store costs beside the bare statements, and what 100,000 turns keep.
+
+    python benchmarks/gateway.py [--runs 200] [--bulk 100000] [--out FILE]
+
+A drained turn (prompt and answer) and a drained batch (40 turns) are stored again and again, in
+turn through the gateway and by nothing but the rows' own INSERTs into a second store: the same
+rows, the same lease, one transaction. The gateway besides asks the tombstones, looks for what is
+known, notes each row in the ledger and for the search index, and keeps the session. Reported are
+medians of CPU time and their ratio, for the transaction with opening and closing the store (what a
+drained turn costs) and for what stands between BEGIN and COMMIT. What is aimed at: 1.3.
+
+``--bulk`` then imports so many messages, a thousand at a time, and checks what must still hold: it
+prints a line for each and ends with 1 if one does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
+
+from hook import WORDS, machine  # noqa: E402 - beside this file
+
+from hypatia_mem.model import Author, Channel, Message, Session  # noqa: E402
+from hypatia_mem.store import rows  # noqa: E402
+from hypatia_mem.store.connection import Store, open_store  # noqa: E402
+from hypatia_mem.store.indexing import catch_up  # noqa: E402
+from hypatia_mem.store.messages import _message_row  # noqa: E402 - the very rows
+from hypatia_mem.store.search import SearchIndex  # noqa: E402
+from hypatia_mem.store.writing import TABLES, _json_of  # noqa: E402
+
+BEGIN = datetime(2026, 11, 30)  # noqa: DTZ001 - naive UTC
+AUTHOR = Author(Channel.TRANSCRIPT)
+SCOPE = "app"
+SESSION = 400  # messages of one session
+IMPORTED = 1_000  # messages of one transaction of a bulk import
+AIM = 1.3
+
+
+def messages(first: int, count: int, session: str) -> list[Message]:
+    """Return prompts and answers of some 300 characters, no two alike."""
+    chance = random.Random(first)
+    words = WORDS.split()
+    return [
+        Message(
+            session,
+            f"{session}-u{number}",
+            "assistant" if number % 2 else "user",
+            f"{number} " + " ".join(chance.choices(words, k=45)),
+            BEGIN + timedelta(seconds=number),
+        )
+        for number in range(first, first + count)
+    ]
+
+
+# --------------------------------------------------------------------------- the two ways to do it
+
+
+def by_gateway(store: Store, session: Session, said: Sequence[Message], cursor: int) -> None:
+    """Store as the worker does."""
+    with store.transaction(AUTHOR, now=BEGIN) as txn:
+        txn.put_session(session)
+        txn.put_messages(session.id, said, SCOPE)
+        txn.set_cursors({"c:bench": cursor})
+
+
+def bare(store: Store, session: Session, said: Sequence[Message], cursor: int) -> None:
+    """Store the same rows and nothing else, by as few statements as there are tables."""
+    run = store.connection.execute
+    run("BEGIN")
+    found = run(
+        "SELECT coalesce(max(turn), 0) FROM message WHERE session_id = ?", [session.id]
+    ).fetchone()
+    numbered = list(enumerate(said, (found or (0,))[0] + 1))
+    entries = [
+        rows.entry_row(rows.message_entry(one, turn, SCOPE), AUTHOR, BEGIN)
+        | {"version": 1, "seq": 0}
+        for turn, one in numbered
+    ]
+    _insert(store, "entry", entries)
+    _insert(store, "message", [_message_row(one, turn) for turn, one in numbered])
+    if numbered[0][0] == 1:
+        row = {field.name: getattr(session, field.name) for field in fields(Session)}
+        columns = ", ".join(f'"{name}"' for name in row)
+        marks = ", ".join("?" for _ in row)
+        run(
+            f"INSERT INTO session ({columns}, turns) VALUES ({marks}, 0)",  # noqa: S608 - our own
+            [list(one) if isinstance(one, tuple) else one for one in row.values()],
+        )
+    run(
+        "UPDATE session SET turns = ?, updated_at = ? WHERE id = ?",
+        [numbered[-1][0], said[-1].at, session.id],
+    )
+    run("DELETE FROM cursor WHERE key = 'c:bench'")
+    run("INSERT INTO cursor VALUES ('c:bench', ?)", [cursor])
+    run("COMMIT")
+
+
+def _insert(store: Store, table: str, values: list[dict[str, object]]) -> None:
+    names = ", ".join(f'"{name}"' for name in TABLES[table])
+    columns = ", ".join(f'v."{name}"' for name in TABLES[table])
+    store.connection.execute(
+        f"INSERT INTO {table} ({names}) SELECT {columns}"  # noqa: S608 - our own names
+        " FROM (SELECT unnest(from_json(?::JSON, ?)) AS v)",
+        [_json_of(values), json.dumps([TABLES[table]])],
+    )
+
+
+WAYS: dict[str, Callable[[Store, Session, Sequence[Message], int], None]] = {
+    "gateway": by_gateway,
+    "bare": bare,
+}
+
+
+def measured(folder: Path, count: int, runs: int) -> dict[str, float]:
+    """Store ``count`` messages ``runs`` times each way, turn about; return medians in ms."""
+    whole: dict[str, list[float]] = {way: [] for way in WAYS}
+    inside: dict[str, list[float]] = {way: [] for way in WAYS}
+    for number in range(-3, runs):  # the first few find everything cold
+        at = (number + 3) * count
+        session = Session(f"s-{at // SESSION}", SCOPE, started_at=BEGIN, updated_at=BEGIN)
+        said = messages(at, count, session.id)
+        for way, act in WAYS.items():
+            started = time.process_time()
+            with open_store(folder / way, write=True) as store:
+                began = time.process_time()
+                act(store, session, said, at)
+                ended = time.process_time()
+            if number >= 0:
+                whole[way].append((time.process_time() - started) * 1000)
+                inside[way].append((ended - began) * 1000)
+    found: dict[str, float] = {}
+    for name, values in (("", whole), ("transaction_", inside)):
+        middles = {way: statistics.median(values[way]) for way in WAYS}
+        found |= {f"{name}{way}_ms": round(middles[way], 2) for way in WAYS}
+        found[f"{name}ratio"] = round(middles["gateway"] / middles["bare"], 2)
+    return found
+
+
+# ----------------------------------------------------------------------------------- a bulk import
+
+
+def imported(home: Path, count: int) -> tuple[float, list[tuple[str, bool]]]:
+    """Import ``count`` messages; return the CPU time of each in µs, and what held afterwards."""
+    started = time.process_time()
+    _import(home, count)
+    used = (time.process_time() - started) / count * 1e6
+    return used, list(_held(home, count))
+
+
+def _import(home: Path, count: int) -> int:
+    author, stored = Author(Channel.IMPORT), 0
+    for first in range(0, count, IMPORTED):
+        said = messages(first, min(IMPORTED, count - first), "x")
+        with open_store(home, write=True) as store, store.transaction(author, now=BEGIN) as txn:
+            for start in range(0, len(said), SESSION):
+                session = f"i-{first}-{start}"
+                own = [replace(one, session_id=session) for one in said[start : start + SESSION]]
+                txn.put_session(
+                    Session(session, SCOPE, started_at=own[0].at, updated_at=own[-1].at)
+                )
+                stored += sum(1 for turn in txn.put_messages(session, own, SCOPE) if turn)
+    return stored
+
+
+def _held(home: Path, count: int) -> Iterator[tuple[str, bool]]:
+    probe = messages(count // 2, 1, "x")[0]
+    with open_store(home, write=False) as store:
+        yield "every message is stored, and its text with it", _is(store, _WHOLE, count)
+        yield "turn numbers are dense in every session", _is(store, _GAPS, 0)
+        yield (
+            "each has a row in the ledger, and the chain fits",
+            (store.verify_ledger() is None and _is(store, _NOTED, count)),
+        )
+        name = str(store.run(_NAMED, [probe.uuid])[0]["name"])
+    yield "what is delivered again is not stored again", _import(home, count) == 0
+    catch_up(home)
+    index = SearchIndex(home)
+    yield "the index has come to the end", name in {one.name for one in index.search(probe.text)}
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.CLI_PERSON), now=BEGIN) as txn,
+    ):
+        index.remove([name])
+        txn.delete_entry(name, reason="forget", tombstone=True)
+    _import(home, min(count, IMPORTED * 2))
+    with open_store(home, write=False) as store:
+        yield "what was forgotten stays out", store.entry(name) is None
+        yield "the chain still fits", store.verify_ledger() is None
+
+
+_WHOLE = """
+    SELECT count(*) FROM message AS m
+    JOIN entry ON entry.name = 'msg-' || m.session_id || '-' || m.turn AND length(content) > 100
+"""
+_GAPS = """
+    SELECT count(*) FROM (
+        SELECT 1 FROM message GROUP BY session_id HAVING count(*) <> max(turn) OR min(turn) <> 1)
+"""
+_NOTED = "SELECT count(DISTINCT target) FROM mutation WHERE verb = 'create message'"
+_NAMED = "SELECT 'msg-' || session_id || '-' || turn AS name FROM message WHERE uuid = ?"
+
+
+def _is(store: Store, sql: str, wanted: int) -> bool:
+    row = store.execute(sql).fetchone()
+    return row is not None and row[0] == wanted
+
+
+# ------------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    """Run the benchmark as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=200, help="times each is stored, either way")
+    parser.add_argument("--bulk", type=int, default=0, help="messages to import, and check after")
+    parser.add_argument("--out", type=Path, help="write the results there as JSON")
+    options = parser.parse_args()
+    results: dict[str, object] = {}
+    held: list[tuple[str, bool]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, count in (("one turn", 2), ("a batch of 40 turns", 80)):
+            found = measured(Path(folder) / f"of-{count}", count, max(3, options.runs * 2 // count))
+            results[name] = found
+            print(name, ", CPU ms (aim of the ratio: at most 1.3)", sep="")
+            for label, key in (
+                ("with open and close", ""),
+                ("between BEGIN and COMMIT", "transaction_"),
+            ):
+                gateway, plain = found[f"{key}gateway_ms"], found[f"{key}bare_ms"]
+                print(f"  {label:26} gateway {gateway:8.2f}  bare {plain:8.2f}", end="")
+                print(f"  ratio {found[f'{key}ratio']:5.2f}")
+        if options.bulk:
+            used, held = imported(Path(folder) / "bulk", options.bulk)
+            results["bulk"] = {
+                "messages": options.bulk,
+                "cpu_us_per_message": round(used, 1),
+                "held": dict(held),
+            }
+            print(f"{options.bulk} messages imported, {used:.0f} µs CPU each")
+            for line, holds in held:
+                print(f"  {'ok' if holds else 'NO':3} {line}")
+    if options.out:
+        result = {"benchmark": "gateway", "machine": machine(sys.executable), "results": results}
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(result, indent=2) + "\n")
+    return 0 if all(holds for _, holds in held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
