@@ -169,6 +169,7 @@ def _plan(plan: Any, dry_run: bool) -> dict[str, Any]:  # noqa: ANN401 - ForgetP
             for match in plan.matches
         ],
         "chosen": list(plan.chosen),
+        "alike": list(plan.alike),
         "removed": plan.removed,
         "relationships": plan.relationships,
         "needs_choice": plan.needs_choice,
@@ -181,6 +182,7 @@ def _say_plan(plan: Any, dry_run: bool) -> None:  # noqa: ANN401 - ForgetPlan, l
         say(plan.line)
         for name in plan.chosen:
             say(f"  {name}")
+        _say_alike(plan)
         return
     chosen = set(plan.chosen)
     if chosen:
@@ -191,8 +193,16 @@ def _say_plan(plan: Any, dry_run: bool) -> None:  # noqa: ANN401 - ForgetPlan, l
     for match in plan.matches:
         if not chosen or match.name in chosen:
             say(f"  {match.name}  {_first_line(match.content)}")
+    _say_alike(plan)
     if not chosen:
         say(f'Choose with: hypatia-mem forget --id "{plan.matches[0].name}"')
+
+
+def _say_alike(plan: Any) -> None:  # noqa: ANN401 - ForgetPlan, lazily imported
+    if plan.alike:
+        say("Kept, though it says something like it:")
+        for name in plan.alike:
+            say(f"  {name}")
 
 
 def _first_line(text: str, length: int = 100) -> str:

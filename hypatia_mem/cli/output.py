@@ -140,7 +140,7 @@ def _escape(char: str) -> str:
 def held_back(outcome: Outcome) -> str:
     """Return what to tell of something that was stored, and is shown to nobody yet."""
     return (
-        f'[hypatia-memory] Held back: "{outcome.name}" {outcome.reason}.\n'
+        f'[hypatia-memory] Held back: "{outcome.name}", for {outcome.reason}.\n'
         "A person decides about it: hypatia-mem review"
     )
 

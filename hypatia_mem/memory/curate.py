@@ -69,6 +69,8 @@ class ForgetPlan:
     """What a forget would remove (or did), and what else it may have meant.
 
     ``needs_choice`` is set when several entries match and none was named: nothing is removed then.
+    ``alike`` names other memories that say the chosen ones' words, or something like them: they
+    stay.
     """
 
     query: str
@@ -77,6 +79,7 @@ class ForgetPlan:
     needs_choice: bool
     removed: int = 0
     relationships: int = 0
+    alike: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
@@ -252,7 +255,9 @@ def forget(
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
-        plan = plan_forget(forgettable(store, scope, ids), query, ids=ids)
+        candidates = forgettable(store, scope, ids)
+        plan = plan_forget(candidates, query, ids=ids)
+        plan = replace(plan, alike=_alike(store, candidates, plan))
     if dry_run or not plan.chosen:
         return plan
     with changing(home, author, now) as (store, txn):
@@ -280,6 +285,7 @@ def forget_in(txn: Transaction, plan: ForgetPlan) -> ForgetPlan:
         needs_choice=False,
         removed=removed,
         relationships=relationships,
+        alike=plan.alike,
     )
 
 
@@ -428,6 +434,15 @@ def _redacted(entry: Entry) -> Entry:
     from hypatia_mem.capture.redact import redact_text
 
     return replace(entry, name=redact_text(entry.name), content=redact_text(entry.content))
+
+
+def _alike(store: Store, candidates: Sequence[Entry], plan: ForgetPlan) -> tuple[str, ...]:
+    """Return the other memories that say what the chosen ones say, or something like it."""
+    from hypatia_mem.store import graves
+
+    said = [one.content for one in plan.matches if one.name in plan.chosen and one.content]
+    others = {one.name: one.content for one in candidates if one.name not in plan.chosen}
+    return tuple(graves.alike(store, said, others)) if said else ()
 
 
 def _match(entry: Entry, *, complete: bool) -> Match:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypatia_mem.model import GLOBAL_SCOPE
 from hypatia_mem.store import keys
-from hypatia_mem.store.likeness import LEAST_FORM, Index, forms_in
+from hypatia_mem.store.likeness import LEAST_FORM, Index, forms_in, sketch
 from hypatia_mem.store.lookalikes import canonical, glyphs
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "Grave",
     "Graves",
     "Near",
+    "alike",
     "burials",
     "covers",
     "keys_of",
@@ -77,7 +78,7 @@ class Near:
     @property
     def why(self) -> str:
         """Return the sentence that a person reads in the review; no word of what was forgotten."""
-        how = "says the same as" if self.value > 0.999 else f"is {self.value:.0%} like"
+        how = "it says the same as" if self.value > 0.999 else f"it is {self.value:.0%} like"
         what = "rejected" if self.grave.reason == "rejected" else "forgotten"
         return (
             f"{how} something that was {what} on {self.grave.at:%Y-%m-%d}"
@@ -209,6 +210,18 @@ def near_to(store: Store, known: Graves, texts: Sequence[str]) -> Graves:
         if len(forms) > 1:
             found += store.run(_SHARING, [key.id, forms, LEAST_FORM])
     return Graves(known.keys, known.lost, found)
+
+
+def alike(store: Store, said: Sequence[str], others: Mapping[str, str]) -> list[str]:
+    """Return the names of those texts that say what one of ``said`` says, or something like it."""
+    key = keys.load_key(store.home)
+    index = Index(key, {str(n): sketch(key, text) for n, text in enumerate(said)})
+    values = {value for text in said for value in values_of(text)}
+    return [
+        name
+        for name, text in others.items()
+        if not values.isdisjoint(values_of(text)) or index.near(text)
+    ]
 
 
 def burials(store: Store, op_ids: Sequence[str]) -> list[tuple[str, str, str]]:

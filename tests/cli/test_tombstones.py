@@ -220,3 +220,16 @@ def test_what_an_import_brings_is_held_to_what_was_forgotten_here(person, agent,
     person("connect", str(tmp_path / "third"), "-n", "third")
     person("import", str(tmp_path / "both"), "-s", "third")
     assert VALUE in person("rules", "-s", "third").out
+
+
+def test_who_forgets_is_told_what_says_it_in_other_words(person, agent):
+    made = person("remember", VALUE, "--kind", "rule", "--json").json["name"]
+    also = person("remember", LIKE, "--kind", "rule", "--json").json["name"]
+    person("remember", OTHER)
+    would = person("forget", "--id", made, "--dry-run", "--json").json
+    assert (would["chosen"], would["alike"]) == ([made], [also])
+    done = person("forget", "--id", made)
+    assert f"Kept, though it says something like it:\n  {also}\n" in done.out
+    assert LIKE in person("rules").out
+    again = person("forget", "--id", also)
+    assert "Kept" not in again.out
