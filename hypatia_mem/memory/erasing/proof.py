@@ -94,14 +94,14 @@ def _copy_secrets(home: Path, target: Path) -> None:
 
 def _copied(home: Path, scratch: Path, job: Job, now: datetime) -> None:
     """Make a memory of the store as it is, that has not read the sources yet."""
-    from hypatia_mem.memory.intake.drain import _cursor_key, _size_key
+    from hypatia_mem.memory.intake.drain import cursors_of
     from hypatia_mem.store import snapshot
     from hypatia_mem.store.connection import open_store
 
     paths.ensure_home(str(scratch))
     snapshot.copy_store(home, scratch / paths.STORE)
     _copy_secrets(home, scratch)
-    keys = [of(path) for path in _transcripts(job) for of in (_cursor_key, _size_key)]
+    keys = [key for path in _transcripts(job) for key in cursors_of(path)]
     author = Author(Channel.WORKER)
     with open_store(scratch, write=True) as store, store.transaction(author, now=now) as txn:
         txn.delete_cursors(keys)

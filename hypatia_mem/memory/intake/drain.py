@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.gateway import Transaction
 
-__all__ = ["Drain", "Progress", "keep_house"]
+__all__ = ["Drain", "Progress", "cursors_of", "keep_house"]
 
 BATCH_RECORDS = 80  # what is stored while others wait a tenth of a second at most
 BATCH_BYTES = 16 * 1024 * 1024
@@ -578,6 +578,11 @@ def _at(record: spool.Record) -> datetime:
 def _path_of(record: spool.Record) -> str:
     path = record.event.get("transcript_path")
     return path if isinstance(path, str) else ""
+
+
+def cursors_of(path: str) -> tuple[str, str]:
+    """Return the keys of a transcript's cursors: how far it was read, and how large it was then."""
+    return _cursor_key(path), _size_key(path)
 
 
 def _cursor_key(path: str) -> str:
