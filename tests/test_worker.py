@@ -79,6 +79,15 @@ def test_works_and_goes(home: Path, start) -> None:
     assert not worker.state(home).running
 
 
+def test_a_worker_that_finds_only_what_was_stored_before_goes_too(home: Path, start) -> None:
+    """The spool of earlier sessions is kept for days; it is no work."""
+    settings(home, worker_idle_seconds=0)
+    said(home, "s-1", "hello")
+    assert start().wait(60) == 0
+    assert start().wait(60) == 0
+    assert stored(home) == 1
+
+
 def test_second_worker_leaves_at_once(home: Path, start) -> None:
     """Two never work side by side."""
     settings(home, worker_idle_seconds=30)

@@ -191,7 +191,10 @@ class Drain:
         for segment in spool.segments(str(self.home)):
             start = cursors.get(segment.id, 0)
             again = segment.session in due
-            if segment.size <= start or (not again and self._sizes.get(segment.id) == segment.size):
+            if segment.size <= start:
+                self._sizes[segment.id] = segment.size  # read by a worker before this one
+                continue
+            if not again and self._sizes.get(segment.id) == segment.size:
                 continue
             if count >= BATCH_RECORDS or size >= BATCH_BYTES:
                 return batch, ends, True
