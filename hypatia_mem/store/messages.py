@@ -292,7 +292,7 @@ class MessageWrites(EntryWrites):
     def _belong(self, session_id: str, scope: str, turns: Iterable[int]) -> None:
         """Link messages to their session's entry, once it exists."""
         name = f"session-{session_id}"
-        if self.store.entry(name) is None:
+        if not self.store.execute("SELECT 1 FROM entry WHERE name = ?", [name]).fetchone():
             return
         made = [
             rows.statement_row(

@@ -139,8 +139,7 @@ class UpkeepWrites(Versions):
 
     def set_cursor(self, key: str, position: int) -> None:
         """Say how far a spool segment or a transcript has been read."""
-        self.store.execute("DELETE FROM cursor WHERE key = ?", [key])
-        self.store.execute("INSERT INTO cursor VALUES (?, ?)", [key, position])
+        self.store.execute("INSERT OR REPLACE INTO cursor VALUES (?, ?)", [key, position])
 
     def set_cursors(self, cursors: dict[str, int]) -> None:
         """Say it for many at once."""

@@ -199,8 +199,7 @@ class Writing:
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a value among the store's own notes."""
-        self.store.execute("DELETE FROM meta WHERE key = ?", [key])
-        self.store.execute("INSERT INTO meta VALUES (?, ?)", [key, value])
+        self.store.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
 
     def _note(
         self,
