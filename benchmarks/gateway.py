@@ -6,8 +6,9 @@ A drained turn (prompt and answer) and a drained batch (40 turns) are stored aga
 turn through the gateway and by the bare statements into a second store: the same rows, the same
 lease, one transaction, and the three look-ups without which a turn might be stored twice. The
 gateway besides asks the tombstones and for earlier versions, and notes each row in the ledger and
-for the search index. Reported are medians of CPU time and their ratio, for the transaction with opening and closing the store (what a
-drained turn costs) and for what stands between BEGIN and COMMIT. What is aimed at: 1.3.
+for the search index. Reported are medians of CPU time and their ratio, for the transaction with
+opening and closing the store (what a drained turn costs) and for what stands between BEGIN and
+COMMIT. What is aimed at: 1.3.
 
 ``--bulk`` then imports so many messages, a thousand at a time, and checks what must still hold: it
 prints a line for each and ends with 1 if one does not.
