@@ -7,7 +7,7 @@ import json
 from hypatia_mem.memory.sharing import exporting, importing
 from hypatia_mem.rubric.contradictions import CHECKS, SHAPES, matrix
 from hypatia_mem.rubric.probe import Check, Probe
-from hypatia_mem.rubric.withdrawing import active, memory, reject, withdraw
+from hypatia_mem.rubric.withdrawing import active, memory, withdraw
 from hypatia_mem.rubric.world import ALL, PERSON, World, now
 from hypatia_mem.store import snapshot
 
@@ -36,7 +36,7 @@ def _retracted(world: World, check: Check) -> None:
     )
     world.settle()
     check.control("both were believed", active(world, wrong) and active(world, other))
-    reject(world, where, memory(world, wrong).name)
+    withdraw(world, where, memory(world, wrong).name)
     world.feed_again(where, session)
     world.feed_again(where, session, new_ids=True)
     world.background()

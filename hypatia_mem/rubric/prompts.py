@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -17,6 +18,7 @@ __all__ = ["PROBES"]
 
 _LONG = "and the reason for it was written down at length by everybody who was there. " * 12
 _TIMEOUT = 180
+_QUOTED = re.compile(r"> |- (\[\w+\] )?the ")
 
 
 def _bounded(world: World, check: Check) -> None:
@@ -76,7 +78,7 @@ def _fenced(world: World, check: Check) -> None:
         if order in line:
             check.claim(
                 f"an order stands outside a quotation: {line[:60]!r}",
-                line.startswith(("- the ", "> ")),
+                _QUOTED.match(line),
             )
         else:
             told = line.startswith((*own, "> ", "- ", "More:", "Last ", "Open end:"))

@@ -13,6 +13,7 @@ from hypatia_mem.rubric.withdrawing import (
     reject,
     remembered,
     units,
+    withdraw,
 )
 from hypatia_mem.rubric.world import Project, World
 from hypatia_mem.store import residue
@@ -136,7 +137,7 @@ def _holding(world: World, where: Project, text: str) -> bool:
 
 
 def _extracted(world: World) -> tuple[Project, str, str, str]:
-    """Let two prompts be remembered, reject one, delete the other; feed the transcript again."""
+    """Let two prompts be remembered, forget one, delete the other; feed the transcript again."""
     where, session = world.project(), world.session()
     wrong, other = world.token(), world.token()
     world.write(
@@ -149,7 +150,7 @@ def _extracted(world: World) -> tuple[Project, str, str, str]:
     for token in (wrong, other):
         unit = memory(world, token)
         if token == wrong:
-            reject(world, where, unit.name)
+            withdraw(world, where, unit.name)
         else:
             world.person(where, "knowledge-delete", unit.name)
     return where, session, wrong, other

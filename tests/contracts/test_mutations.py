@@ -14,7 +14,6 @@ import pytest
 from hypatia_mem.cli import context, querying
 from hypatia_mem.memory import curate, listed, propagation, quoting, reach, review
 from hypatia_mem.memory.erasing import steps
-from hypatia_mem.memory.graph import merge
 from hypatia_mem.model import Channel, Outcome
 from hypatia_mem.rubric import catalogue, negative, tombstones, withdrawing
 from hypatia_mem.rubric.probe import run_probe
@@ -26,6 +25,7 @@ from hypatia_mem.store import (
     ledger,
     lookalikes,
     quarantine,
+    sources,
 )
 from hypatia_mem.store import withdrawing as taking_out
 from hypatia_mem.store.entries import EntryWrites
@@ -113,11 +113,13 @@ def _unsourced(patch: Patch) -> None:
 
 
 def _summaries_outlive(patch: Patch) -> None:
-    patch.setattr(taking_out, "drop_above", lambda *args, **kwargs: [])
+    for module in (sources, taking_out):
+        for what in ("derived", "orphans"):
+            patch.setattr(module, what, lambda *args, **kwargs: [], raising=False)
 
 
 def _index_is_not_made(patch: Patch) -> None:
-    patch.setattr(indexing, "sync_index", lambda *args, **kwargs: 0)
+    patch.setattr(SearchIndex, "update", lambda *args, **kwargs: None)
 
 
 def _always_a_person(patch: Patch) -> None:
@@ -150,8 +152,12 @@ def _old_talk_counts(patch: Patch) -> None:
 
 
 def _index_keeps_what_goes(patch: Patch) -> None:
-    real = indexing.collect
-    patch.setattr(indexing, "collect", lambda *args: (real(*args)[0], []))
+    real = SearchIndex.update
+
+    def update(self, documents, removed, seq, *, gone=(), **more):
+        return real(self, documents, [], seq, **more)
+
+    patch.setattr(SearchIndex, "update", update)
     patch.setattr(SearchIndex, "remove", lambda *args: None)
     patch.setattr(SearchIndex, "clear", lambda *args: None)
 
@@ -192,16 +198,7 @@ def _pins_do_not_count(patch: Patch) -> None:
 
 
 def _one_side_is_lost(patch: Patch) -> None:
-    patch.setattr(merge, "_write", _written_without(merge._write))
-
-
-def _written_without(real: Callable[..., object]) -> Callable[..., object]:
-    def write(txn, plan):
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(EntryWrites, "put_statement", lambda *args: Outcome("unchanged", ""))
-            return real(txn, plan)
-
-    return write
+    patch.setattr(Transaction, "rewrite_statements", lambda *args, **kwargs: None)
 
 
 def _previews_are_taken(patch: Patch) -> None:
