@@ -49,7 +49,8 @@ def review_(
     ctx: typer.Context,
     list_: Annotated[bool, typer.Option("--list", help="List the queue and ask nothing.")] = False,
     deferred: Annotated[
-        bool, typer.Option("--deferred", help="Also what was put off until later.")
+        bool,
+        typer.Option("--deferred", help="Also what was put off, and changes that wait their turn."),
     ] = False,
     scope: Scope = None,
     all_projects: AllProjects = False,
@@ -322,6 +323,9 @@ def _actions(one: Item, scopes: Sequence[str] | None) -> dict[str, Callable[[], 
 
     home, author, now = context.home(), context.author(), context.now()
     common: dict[str, Any] = {"scopes": scopes, "author": author, "now": now}
+    # Who takes in a conflict says that both hold.
+    both = one.why == "conflict"
+    names, taken = ([one.name, one.other], Trust.VERIFIED) if both else ([one.name], Trust.ASSERTED)
 
     def edit_() -> None:
         command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
@@ -344,8 +348,8 @@ def _actions(one: Item, scopes: Sequence[str] | None) -> dict[str, Callable[[], 
         review__.defer(home, [one.name], days=int(days), **common)
 
     return {
-        "a": lambda: review__.accept(home, [one.name], **common),
-        "v": lambda: review__.accept(home, [one.name], trust=Trust.VERIFIED, **common),
+        "a": lambda: review__.accept(home, names, trust=taken, **common),
+        "v": lambda: review__.accept(home, names, trust=Trust.VERIFIED, **common),
         "e": edit_,
         "r": reject_,
         "m": merge_,

@@ -59,7 +59,8 @@ def items(
 ) -> list[Item]:
     """Return what waits in these scopes (None: everywhere), each kind oldest first.
 
-    What was put off is left out until its time, unless ``deferred``.
+    What was put off is left out until its time, and a queued change until it could not be made,
+    unless ``deferred``.
     """
     from hypatia_mem.store import reviewing
 
@@ -74,14 +75,14 @@ def items(
             kind="change",
             content=f"{one.verb} {one.name}",
             scopes=(),
-            reason=one.failure,
+            reason=one.failure or f"waits for session {one.session_id} to end",
             actor=one.actor,
             channel=one.channel,
             at=one.at,
             until=None,
             other=one.name,
         )
-        for one in reviewing.queued(store, failed=True)
+        for one in reviewing.queued(store, failed=None if deferred else True)
     ]
     waiting = [one for one in found if deferred or one.until is None or one.until <= now]
     return sorted(waiting, key=lambda one: WHY.index(one.why))
@@ -295,7 +296,7 @@ def _conflicts(store: Store, scopes: Sequence[str] | None) -> list[Item]:
                 kind="entry",
                 content=one.content,
                 scopes=one.scopes,
-                reason=f"it says the opposite of {other.name!r}",
+                reason=f"it says the opposite of {other.name!r}; if both hold, verify both",
                 actor="",
                 channel="",
                 at=one.created_at,

@@ -173,6 +173,10 @@ def test_two_that_say_the_opposite_are_a_conflict_until_both_are_verified(run):
             return [one for one in brief_text(store, "app").splitlines() if "mock the" in one]
 
     assert all(line.startswith("- [contradicts ") for line in told())
+    run("review", "defer", pair[0])
+    assert "conflict" not in queue(run).values()
+    run("undo")
+    assert "conflict" in queue(run).values()
     run("verify", *pair)
     assert "conflict" not in queue(run).values()
     assert not any("[" in line for line in told())
@@ -239,6 +243,17 @@ def test_merging_and_putting_off_by_keys(run, keys):
     assert order[0] not in left
     assert order[1] not in left
     assert run("show", TWO, "--json").json["trust"] == "verified"
+
+
+def test_who_takes_in_a_conflict_says_that_both_hold(run, keys):
+    run("remember", "always mock the database")
+    run("remember", "never mock the database")
+    run("accept", TWO)
+    done, _ = keys("s", "s", "a")
+    assert done.code == 0
+    for name in ("rule:always-mock-the-database", "taboo:never-mock-the-database"):
+        row = next(one for one in run("rules", "--json").json if one["name"].endswith(name[5:]))
+        assert row["trust"] == "verified"
 
 
 def test_the_queue_is_scriptable(run):

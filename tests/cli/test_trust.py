@@ -333,6 +333,10 @@ def test_a_queued_edit_is_made_when_the_session_has_ended(session):
     assert (done.code, "s-1" in done.out) == (0, True)
     assert guard.run_queued(context.home(), context.now()) == 0
     assert session("show", "msg-s-1-1", "--json").json["text"] == "turn 0 of it"
+    assert session("review", "--json").json == []
+    waits = session("review", "--deferred", "--json").json
+    assert [(one["why"], one["other"]) for one in waits] == [("queued", "msg-s-1-1")]
+    assert "session s-1" in waits[0]["reason"]
 
     end()
     assert guard.run_queued(context.home(), context.now()) == 1
