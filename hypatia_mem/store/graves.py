@@ -188,10 +188,11 @@ class Graves:
         ]
 
 
-def load(store: Store) -> Graves:
-    """Read all that is forgotten."""
+def load(store: Store, *, sketched: bool = False) -> Graves:
+    """Read all that is forgotten; ``sketched``: only what ``near`` asks."""
     known = keys_of(store)
-    return Graves(known.keys, known.lost, store.run(_ROWS) if known else ())
+    sql = _ROWS + ("WHERE sketch <> ''" if sketched else "")
+    return Graves(known.keys, known.lost, store.run(sql) if known else ())
 
 
 def keys_of(store: Store) -> Graves:

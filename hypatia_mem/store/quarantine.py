@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from hypatia_mem.model import PERSON_CHANNELS, Entry, Outcome, Trust
-from hypatia_mem.store import graves, rows
+from hypatia_mem.store import rows
 from hypatia_mem.store.lookalikes import canonical
 
 if TYPE_CHECKING:
@@ -68,9 +68,7 @@ def why(
     known = txn._known_graves()
     if lost and known.lost and not person:
         return _LOST
-    near = graves.near_to(txn.store, known, texts).near(
-        texts, scopes, after=txn.said_at if person else None
-    )
+    near = txn._graves_like(texts).near(texts, scopes, after=txn.said_at if person else None)
     return "" if near is None else near.why
 
 

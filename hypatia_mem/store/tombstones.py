@@ -30,11 +30,14 @@ _BURIED = {
     "digest": "VARCHAR", "scope": "VARCHAR", "target": "VARCHAR", "part": "VARCHAR",
     "sketch": "VARCHAR",
 }  # fmt: skip
+_SINGLY = 3  # texts of a transaction that are looked up; for more, everything is read
 _PARTS = ("name", "look", "triple", "title")
 
 
 class Tombstones(Writing):
     """The part of a transaction that refuses what was forgotten, and buries."""
+
+    _asked = 0  # how many texts were held to what is forgotten
 
     def lift(self, digests: Sequence[str], scopes: Sequence[str]) -> Outcome:
         """Lift the tombstones of these digests in these scopes; an undoing puts them back.
@@ -293,6 +296,19 @@ class Tombstones(Writing):
         if self._graves is None:
             self._graves = graves.keys_of(self.store)
         return self._graves
+
+    def _graves_like(self, texts: Sequence[str]) -> graves.Graves:
+        """Return what is forgotten and may be like one of these texts.
+
+        A transaction that asks often reads all of it once.
+        """
+        known = self._known_graves()
+        self._asked += 1
+        if self._asked <= _SINGLY:
+            return graves.near_to(self.store, known, texts)
+        if not known.rows:
+            known = self._graves = graves.load(self.store, sketched=True)
+        return known
 
     def _target(self, name: str) -> str:
         return self._key.target(rows.clean(name))

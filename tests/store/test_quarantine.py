@@ -346,3 +346,17 @@ def test_lifting_is_a_persons_and_can_be_undone(forgotten):
         assert txn.put_entry(forgotten.rule(LIKE, "rule:x2")).details["quarantined"]
     with open_store(forgotten.home, write=False) as store:
         assert store.verify_ledger() is None
+
+
+def test_a_transaction_that_asks_often_finds_the_same(forgotten):
+    """From some number on it reads everything once; what it forgets itself is in that too."""
+    second = "Deploy on Tuesdays at ten"
+    with forgotten.change(forgotten.agent) as txn:
+        for number in range(8):
+            assert txn.put_entry(Entry(f"n{number}", OTHER, scopes=("app",))).reason == ""
+            assert txn.put_entry(Entry(f"l{number}", LIKE, scopes=("app",))).reason, number
+        assert txn.put_entry(Entry("d", second, scopes=("app",))).reason == ""
+        txn.delete_entry("d", "forget", tombstone=True)
+        like = Entry("e", "At ten on Tuesdays we deploy", scopes=("app",))
+        assert txn.put_entry(like).reason
+        assert txn.put_entry(Entry("l", LIKE, scopes=("app",))).reason
