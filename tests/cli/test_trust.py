@@ -10,7 +10,7 @@ import pytest
 
 from hypatia_mem.cli import context
 from hypatia_mem.memory.curate import changing
-from hypatia_mem.model import Author, Channel, Entry, Message, Session, Trust
+from hypatia_mem.model import Author, Channel, Entry, Message, Session
 
 RULE = "rule:never-mock-the-database"
 PERSON = Author(Channel.CLI_PERSON, "person")
@@ -442,7 +442,6 @@ def test_trust_is_not_for_other_commands_to_set(told):
         help_ = told(command, "--help").out
         assert "--trust" not in help_
         assert "--by" not in help_
-    assert Trust.VERIFIED == "verified"
 
 
 def test_what_was_learned_in_a_running_session_is_free(session):

@@ -255,3 +255,38 @@ def test_what_another_memorys_person_verified_is_asserted_here(kit, tmp_path):
         assert store.entry("port").trust == A
         assert store.statement("port", "is", "4711").trust == A
         assert store.entry("doubt").trust == D
+
+
+def test_what_is_put_off_or_queued_is_undone_in_the_project_it_is_of(kit):
+    """So that a plain undo finds it; and the words of a queued change go when they are forgotten."""
+    from datetime import timedelta
+
+    from hypatia_mem.store import operations, reviewing
+
+    fill(kit, B)
+    ops = []
+    for do in (
+        lambda txn: txn.defer("port", kit.now + timedelta(days=1), "later"),
+        lambda txn: txn.defer(TRIPLE, kit.now + timedelta(days=1)),
+        lambda txn: txn.queue_change("s-1", "edit", "port", {"text": "canary words"}),
+    ):
+        with kit.change(PERSON) as txn:
+            do(txn)
+            ops.append(txn.op_id)
+    with kit.open() as store:
+        assert [operations.scopes_of(store, op) for op in ops] == [{"app"}] * 3
+        assert [one.until is not None for one in reviewing.undecided(store, ["app"])] == [True] * 2
+        assert [one.name for one in reviewing.queued(store)] == ["port"]
+    for op in reversed(ops):
+        with kit.change(PERSON) as txn:
+            txn.undo(op)
+    with kit.open() as store:
+        assert not any(one.until for one in reviewing.undecided(store, None))
+        assert not reviewing.queued(store)
+    with kit.change(PERSON) as txn:
+        txn.redo(ops[2])
+    with kit.change(PERSON) as txn:
+        txn.delete_entry("port", "forget", tombstone=True)
+    with kit.open() as store:
+        for table in ("queued", "image", "mutation"):
+            assert "canary" not in str(store.run(f"SELECT * FROM {table}"))
