@@ -59,6 +59,7 @@ def _reaches_derived(world: World, check: Check) -> None:
     beside = [n for n, items in made.items() if any(kept in item for item in items)]
     check.control("a summary stands on the source", over)
     check.control("and one on a sibling", beside)
+    said = {name: _text(world, [name]) for name in over}
     before = [world.shows(where, word, paths=ALL) for word in (token, other)]
     check.control(
         "both are read before", all(found >= {"search", "query", "similar"} for found in before)
@@ -68,6 +69,8 @@ def _reaches_derived(world: World, check: Check) -> None:
     check.claim(
         "a summary still stands on the deleted source", not any(source in i for i in after.values())
     )
+    same = [name for name in over if name in after and _text(world, [name]) == said[name]]
+    check.claim("a summary of it stands as it was, with one source less", not same)
     with world.store() as store:
         check.claim("the source is there", not store.live_entries([source]))
         check.claim("an edge to it is there", not store.statements_of(source))
