@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from hypatia_mem.errors import UsageError
 from hypatia_mem.memory.cascade import failing
 from hypatia_mem.memory.cascade.plan import Batch, Planner, plan
-from hypatia_mem.memory.cascade.running import SAMPLE, Done, Report, store_made
+from hypatia_mem.memory.cascade.running import SAMPLE, Report, present_of
+from hypatia_mem.memory.cascade.storing import Done, store_made
 from hypatia_mem.memory.spend import BATCH_SHARE, Meter, price_of
 from hypatia_mem.memory.summarise import choosing, making, words
 from hypatia_mem.memory.summarise.messages_api import MessagesApi
@@ -195,15 +196,16 @@ def _tools(
 def _requests(
     store: Store, settings: Settings, due: Sequence[Batch]
 ) -> list[tuple[Batch, Request]]:
-    from hypatia_mem.store import summaries
+    from hypatia_mem.store import graves, summaries
 
+    known = graves.load(store)
     idf = words.idf_of(summaries.sample(store, SAMPLE)) if due else {}
     entries = summaries.contents(store, [item.name for one in due for item in one.items])
     return [
         (
             one,
             making.request_of(
-                [entries[item.name] for item in one.items if item.name in entries],
+                present_of(one, entries, known),
                 one.level,
                 settings.summary_words,
                 idf,

@@ -22,12 +22,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import Conflict, NotFound
-from hypatia_mem.memory.cascade import failing
-from hypatia_mem.memory.cascade.plan import CONTEXT, OWED, OWED_ABOVE, Batch, Planner
-from hypatia_mem.memory.summarise import choosing, making, naming, words
+from hypatia_mem.memory.cascade import failing, storing
+from hypatia_mem.memory.cascade.plan import Batch, Planner
+from hypatia_mem.memory.cascade.storing import Done
+from hypatia_mem.memory.summarise import choosing, making, words
 from hypatia_mem.memory.summarise.extractive import Extractive
 from hypatia_mem.memory.summarise.protocol import (
     FailureKind,
@@ -35,14 +36,14 @@ from hypatia_mem.memory.summarise.protocol import (
     Summariser,
     SummaryFailed,
 )
-from hypatia_mem.model import Author, Channel, Entry, Outcome
+from hypatia_mem.model import Author, Channel, Entry
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.graves import Graves
 
-__all__ = ["Done", "Handed", "Report", "Waiting", "due", "heal", "run", "store_made", "submit"]
+__all__ = ["Done", "Handed", "Report", "Waiting", "due", "heal", "present_of", "run", "submit"]
 
 _LOG = logging.getLogger("hypatia_mem")
 SAMPLE = 1_500  # messages that say how rare a word is
@@ -50,18 +51,6 @@ ROUND_BATCHES = 32
 ROUND_CHARS = 6_000_000
 LEASE_LINKS = 250
 STAND_IN = 2  # times the threshold: then the extractive one does what the agent has not done
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A summary that was stored."""
-
-    name: str
-    level: int
-    scopes: tuple[str, ...]
-    items: int
-    reason: str
-    inferred: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +256,7 @@ class _Pass:
 
     def _condensed(self, batch: Batch, current: _Round) -> _Result:
         entries = current.entries
-        present = _present(batch, entries, current.graves)
+        present = present_of(batch, entries, current.graves)
         request = making.request_of(present, batch.level, self.settings.summary_words, self._idf)
         digests = {item.name: item.digest for item in batch.items}
         stand_in = batch.ticket in current.stood_in
@@ -288,7 +277,7 @@ class _Pass:
             return
         author = replace(self.author, producer=result.producer)
         with store.transaction(author, now=now) as txn:
-            outcome, done = _put(txn, result.batch, result.outcome)
+            outcome, done = storing.put(txn, result.batch, result.outcome)
             if outcome.verb == "refused" and "forgotten" in outcome.reason:
                 failing.note_refusal(txn, result.batch, self.settings, now, outcome.reason)
                 self.failed.append("a summary that was forgotten before is not made again")
@@ -312,7 +301,7 @@ class _Pass:
             self.paused = _paused(pause) if pause else error.message
 
 
-def _present(batch: Batch, entries: Mapping[str, Entry], known: Graves) -> list[Entry]:
+def present_of(batch: Batch, entries: Mapping[str, Entry], known: Graves) -> list[Entry]:
     """Return the batch's entries, with blanks where they say what is forgotten."""
     found = [entries[item.name] for item in batch.items if item.name in entries]
     if not known:
@@ -362,75 +351,6 @@ def _left_undone(batch: Batch, planner: Planner) -> bool:
     if batch.level > 1:
         return bool(group.count >= STAND_IN * planner.settings.cascade_batch)
     return bool(group.chars // 4 >= STAND_IN * planner.limits(batch.scopes).trigger)
-
-
-def store_made(
-    store: Store, batch: Batch, made: making.Made, author: Author, now: datetime
-) -> Done | None:
-    """Store a summary that came late, with its links; None when its batch was overtaken."""
-    with store.transaction(author, now=now) as txn:
-        return _put(txn, batch, made)[1]
-
-
-def _put(txn: Any, batch: Batch, made: making.Made) -> tuple[Outcome, Done | None]:  # noqa: ANN401
-    from hypatia_mem.store import summaries
-
-    scopes = batch.scopes
-    sessions = {item.session_id for item in batch.items}
-    name = naming.unique(made.name, lambda one: summaries.name_taken(txn, one, scopes))
-    entry = Entry(
-        name=name,
-        content=made.content,
-        tags=("summary", f"summary {batch.level}"),
-        scopes=scopes,
-        kind="summary",
-        session_id=sessions.pop() if len(sessions) == 1 else "",
-        created_at=max(item.at for item in batch.items),
-    )
-    outcome = summaries.put(txn, entry, batch.items, made.data, batch.level)
-    if outcome.verb != "created":
-        return outcome, None
-    if batch.level == 1:
-        _settle(txn, batch)
-    else:
-        _settle_above(txn, batch)
-    return outcome, Done(
-        name, batch.level, scopes, len(batch.items), batch.reason, inferred=made.inferred
-    )
-
-
-def _settle(txn: Any, batch: Batch) -> None:  # noqa: ANN401
-    """Bring the notes up to date in the transaction that stores the summary."""
-    from hypatia_mem.store import summaries
-
-    taken = {item.name for item in batch.items}
-    taken.update(name for part in batch.rest for name in part)
-    owed = summaries.read_note(txn.store, OWED, [])
-    kept = [left for names in owed if (left := [name for name in names if name not in taken])]
-    after = [*kept, *(list(part) for part in batch.rest)]
-    if after != owed:
-        summaries.note(txn, OWED, after)
-    if batch.mark is not None:
-        told = summaries.read_note(txn.store, CONTEXT, {})
-        summaries.note(txn, CONTEXT, dict([*list(told.items())[-20:], batch.mark]))
-
-
-def _settle_above(txn: Any, batch: Batch) -> None:  # noqa: ANN401
-    """Drop the notes of summaries that this one takes the place of."""
-    from hypatia_mem.store import summaries
-
-    owed = summaries.read_note(txn.store, OWED_ABOVE, [])
-    first, last = (end(item.at for item in batch.items).isoformat() for end in (min, max))
-    kept = [
-        one
-        for one in owed
-        if one["level"] != batch.level
-        or one["scopes"] != sorted(batch.scopes)
-        or one["to"] < first
-        or last < one["from"]
-    ]
-    if kept != owed:
-        summaries.note(txn, OWED_ABOVE, kept)
 
 
 def heal(home: Path, *, now: datetime) -> int:
@@ -486,7 +406,7 @@ def submit(  # noqa: PLR0913 - what was said, and everything that is recorded of
         open_store(home, write=True) as store,
         store.transaction(replace(author, producer=producer), now=now) as txn,
     ):
-        outcome, done = _put(txn, batch, made)
+        outcome, done = storing.put(txn, batch, made)
     if done is None:
         raise Conflict(
             f"the summary was not stored: {outcome.reason}",
@@ -517,5 +437,5 @@ def _handed(store: Store, batch: Batch, settings: Settings) -> Handed:
 
     entries = summaries.contents(store, [item.name for item in batch.items])
     idf = words.idf_of(summaries.sample(store, SAMPLE))
-    present = _present(batch, entries, graves.load(store))
+    present = present_of(batch, entries, graves.load(store))
     return Handed(batch, making.request_of(present, batch.level, settings.summary_words, idf))
