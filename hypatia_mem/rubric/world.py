@@ -36,7 +36,7 @@ from hypatia_mem.memory.intake.drain import Drain
 from hypatia_mem.memory.vectors import embedding
 from hypatia_mem.model import Author, Channel
 from hypatia_mem.rubric.probe import Absent
-from hypatia_mem.store import residue
+from hypatia_mem.store import keys, residue
 from hypatia_mem.store.connection import FILE, open_store
 from hypatia_mem.store.search import SearchIndex
 from hypatia_mem.store.snapshot import copy_store
@@ -470,6 +470,8 @@ def _take_over(source: Path, world: World) -> None:
     for name in ("key", "forgotten", "config.toml"):
         if (source / name).exists():
             shutil.copyfile(source / name, world.home / name)
+    if (source / keys.FOLDER).is_dir():  # earlier ones: what was forgotten under them stays so
+        shutil.copytree(source / keys.FOLDER, world.home / keys.FOLDER, dirs_exist_ok=True)
     copy_store(source, world.home / FILE)
     world.settings = load_settings(world.home)
     curate.refresh(world.home)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from hypatia_mem.cli import context
+from hypatia_mem.model import Channel
 from hypatia_mem.rubric import catalogue, marks, world
 from hypatia_mem.rubric.probe import Absent
 
@@ -80,6 +81,11 @@ def _digests(home):
 
 def test_the_memory_is_copied_and_stays_as_it_is(cli, quick, monkeypatch):
     """The probe sees the person's own entries, and may do anything to the copy."""
+    cli("remember", "the manganese pump leaks", "--global")
+    assert cli("forget", "manganese pump").code == 0
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
+    assert cli("key", "rotate").code == 0
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_AGENT)
     cli("remember", "the quicksilver pump leaks")
     home = context.home()
     before, seen = _digests(home), []
@@ -90,6 +96,8 @@ def test_the_memory_is_copied_and_stays_as_it_is(cli, quick, monkeypatch):
         with scratch.change() as txn:
             txn.delete_entry(seen[0], tombstone=True)
         check.claim("the copy keeps it", not scratch.named("quicksilver"))
+        again = scratch.agent(scratch.project(), "remember", "the manganese pump leaks")
+        check.claim("what was forgotten under an earlier key is taken in", not again.ok)
         folders.append(scratch.base)
 
     folders: list = []
