@@ -53,8 +53,7 @@ def run_query(
     parsed = _at_times(parse(expression), as_of=as_of, as_known_at=as_known_at)
     scopes = context.scopes_for(scope, all_projects or (parsed.names_scopes and not scope))
     near = _Near(home)
-    # What the store held once may have been in other scopes than the index says now.
-    where = None if parsed.options.as_known_at else scopes
+    where = _searched(parsed, scopes)
     wanted = parsed.options.limit
     reach = _ALL_HITS if wanted is None else max(_FEW_HITS, 2 * (wanted + parsed.options.offset))
     then = _Then(home, parsed.options.as_known_at)
@@ -96,9 +95,18 @@ def stream_query(
     parsed = _at_times(parse(expression), as_of=as_of, as_known_at=as_known_at)
     scopes = context.scopes_for(scope, all_projects or (parsed.names_scopes and not scope))
     known_at = parsed.options.as_known_at
-    where = None if known_at else scopes
+    where = _searched(parsed, scopes)
     hits = _Hits(home, _ALL_HITS, where, _Then(home, known_at))
     yield from stream(home, parsed, scopes=scopes, search=hits, similar=_Near(home), size=_STREAMED)
+
+
+def _searched(query: Query, scopes: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the scopes whose hits may become rows, None for all; the rows are filtered anyway."""
+    from hypatia_mem.jse.nodes import needed_scopes
+
+    if query.options.as_known_at:
+        return None  # it may have been in other scopes then than the index says now
+    return needed_scopes(query.condition) if scopes is None else scopes
 
 
 def _at_times(query: Query, *, as_of: str | None, as_known_at: str | None) -> Query:

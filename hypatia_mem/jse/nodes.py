@@ -43,6 +43,7 @@ __all__ = [
     "fenced",
     "leaves",
     "names_scopes",
+    "needed_scopes",
 ]
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -311,6 +312,34 @@ def names_scopes(leaf: Condition) -> bool:
             return any(part.field.column == "scopes" for part in parts)
         case _:
             return False
+
+
+def needed_scopes(condition: Condition) -> tuple[str, ...] | None:
+    """Return scopes of which every row has one or another; None when the condition names none.
+
+    What ranks rows can leave all others out: they would not pass.
+    """
+    match condition:
+        case Contains(field, value) if _is_scopes(field) and isinstance(value, str):
+            return (value,)
+        case Has(field, values) if _is_scopes(field):
+            texts = tuple(value for value in values if isinstance(value, str))
+            return texts if len(texts) == len(values) else None
+        case And(operands):
+            named = (needed_scopes(one) for one in operands)
+            return next((found for found in named if found is not None), None)
+        case Or(operands):
+            parts = [needed_scopes(one) for one in operands]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
+                return None
+            return tuple(dict.fromkeys(scope for part in known for scope in part))
+        case _:
+            return None
+
+
+def _is_scopes(field: Field) -> bool:
+    return field.column == "scopes" and field.kind == "list" and not field.rest
 
 
 def fenced(condition: Condition, within: tuple[Condition, ...] = ()) -> Condition:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from hypatia_mem.cli import context
+from hypatia_mem.cli import context, querying
 from hypatia_mem.model import Author, Channel, Entry, Message
 from hypatia_mem.store.connection import open_store
 
@@ -196,6 +196,44 @@ def test_a_filter_beside_a_search_reaches_what_ranks_last(cli, home):
         assert not any(row["name"].startswith("far") for row in rows)
     query = {"$knowledge": [["$not", ["$search", "loud"]], ["$search", "needle"]], "limit": 500}
     assert [row["name"] for row in cli("query", json.dumps(query), "--json").json] == ["quiet"]
+
+
+def test_a_scope_beside_a_search_goes_to_the_index_and_changes_no_row(cli, home, monkeypatch):
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.CLI_PERSON), now=NOW) as txn,
+    ):
+        for number in range(230):
+            txn.put_entry(Entry(f"loud-{number}", "needle " * 9, scopes=("other",)))
+        for number in range(3):
+            text = "one needle in " + "hay " * (90 + number)
+            txn.put_entry(Entry(f"quiet-{number}", text, scopes=("app", "lib")[: number + 1]))
+    asked: list[object] = []
+    real = querying.find_keys
+
+    def noted(*given, **more):
+        asked.append((more["scopes"], more["limit"]))
+        return real(*given, **more)
+
+    app, lib = ["$contains", "scopes", "app"], ["$contains", "scopes", "lib"]
+    for conditions, scopes, names in (
+        ([app], ("app",), ["quiet-0", "quiet-1", "quiet-2"]),
+        ([lib], ("lib",), ["quiet-1", "quiet-2"]),
+        ([["$or", lib, app]], ("lib", "app"), ["quiet-0", "quiet-1", "quiet-2"]),
+        ([["$not", ["$contains", "scopes", "other"]]], None, ["quiet-0", "quiet-1", "quiet-2"]),
+    ):
+        query = json.dumps({"$knowledge": [["$search", "needle"], *conditions]})
+        with monkeypatch.context() as patched:
+            patched.setattr(querying, "_searched", lambda parsed, scopes: scopes)
+            plain = cli("query", query, "--json").json
+        asked.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(querying, "find_keys", noted)
+            rows = cli("query", query, "--json").json
+        assert rows == plain
+        assert sorted(row["name"] for row in rows) == names
+        assert asked[0][0] == scopes
+        assert len(asked) == (1 if scopes else 2)  # without, the loud ones come first
 
 
 def test_what_was_in_this_project_once_is_found_as_it_was_known(cli, home, monkeypatch):
