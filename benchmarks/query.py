@@ -43,7 +43,7 @@ from hypatia_mem.cli.graph import run_query  # noqa: E402
 from hypatia_mem.cli.searching import find  # noqa: E402
 from hypatia_mem.errors import IndexUnavailable  # noqa: E402
 from hypatia_mem.model import Author, Channel, Entry, Statement  # noqa: E402
-from hypatia_mem.store import rows  # noqa: E402
+from hypatia_mem.store import engine, rows  # noqa: E402
 from hypatia_mem.store.connection import Store, open_store  # noqa: E402
 from hypatia_mem.store.indexing import collect  # noqa: E402
 from hypatia_mem.store.search import SearchIndex  # noqa: E402
@@ -271,6 +271,7 @@ def times(acts: Sequence[Callable[[], object]]) -> list[tuple[float, float]]:
     acts[0]()
     found = []
     for act in acts:
+        engine._close_left_over()  # a command has none from before either
         started, used = time.perf_counter(), time.process_time()
         act()
         wall, cpu = time.perf_counter() - started, time.process_time() - used

@@ -18,6 +18,7 @@ SHORT = {
     "sessions.py": ["--turns", "4", "--pause", "0.2"],
     "brief.py": ["--rules", "50"],
     "query.py": ["--size", "2000", "--runs", "3"],
+    "gateway.py": ["--runs", "40", "--bulk", "2000"],
 }
 
 
