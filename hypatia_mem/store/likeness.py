@@ -1,10 +1,8 @@
 """How alike two wordings are, told from keyed digests of their words.
 
-A *sketch* holds of every telling word of a text a few short keyed digests: of its stem (or of the
-concept it stands for, see ``concepts``), and of its consonants, which a slip of the pen leaves as
-they are. With each goes how much the word counts; words that say little by themselves are left out.
-The digests are sorted, so the order of the words is not kept. Without the key nothing can be told
-from it but how many words there were.
+A *sketch* holds of every telling word of a text (``telling``) a few short keyed digests and how
+much the word counts. The digests are sorted, so the order of the words is not kept. Without the key
+nothing can be told from it but how many words there were.
 
 Two texts are alike when they share most of what counts, say it with the same sign (``never ...``
 and ``always ...`` are not alike), and do not put another number in the place of one of them. A text
@@ -18,15 +16,12 @@ How often it is right is measured by ``benchmarks/tombstones.py``.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import NamedTuple
 
+from hypatia_mem.store import telling
 from hypatia_mem.store.keys import Key
-from hypatia_mem.store.lookalikes import seen
 
 __all__ = ["LEAST_FORM", "LIKE", "Index", "Sketch", "forms_in", "likeness", "parsed", "sketch"]
 
@@ -37,75 +32,18 @@ _LEAST_WEIGHT = 7  # a text that says less has no sketch: too much would be like
 _MOST_WORDS = 400  # of a forgotten text that are sketched
 _DIGITS = 8  # hex digits of a digest
 _WIDEST = 3  # sentences that are looked at together
-_NUMBER, _OWN, _PLAIN, _LIGHT = 5, 4, 3, 1  # how much words count: numbers, rare words, known ones
-LEAST_FORM = _LEAST_SHARE / _NUMBER  # of a sketch's weight: so many digests at least are shared
-
-_CJK = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_SENTENCE = re.compile(r"[^.!?;:\n。！？；]+(?:[.:](?=\S)[^.!?;:\n。！？；]*)*")
-_TOKEN = re.compile(rf"\d+(?:[.:,]\d+)+|[{_CJK}]+|[^\W_{_CJK}]+(?:['’][^\W_{_CJK}]+)?")
-_IS_CJK = re.compile(f"[{_CJK}]")
-_DAYS = frozenset(
-    "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905 - as they are
-)
-_GERMAN = frozenset(
-    """
-    der die das den dem des ein eine einen einem und nicht ist wird werden sind zu im auf mit nur
-    wir keine kein von vom bei nach vor sich auch fuer
-    """.split()  # noqa: SIM905 - a list of them takes a page
-)
-_MASKED = re.compile(r"[^\W_]*[A-Za-z][\w@$]*[^\W_]|[@$][a-z][\w@$]+")
-_FOREIGN = re.compile("[\u0370-\u03ff\u0400-\u052f\u0530-\u058f\u13a0-\u13ff\u1d00-\u1dbf@$]")
-_NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_CJK_EMPTY = frozenset(
-    "的了在是我们要把被和与及或请都也就应该可以中里个にはをがでのとへもやからまですでるしたてこいくだされ使用"
-)
-_CJK_NOT = (re.compile("不|别|勿|没|ない|ません|ず"), re.compile("禁止|严禁|避免|避け|不可|禁じ"))
-_VOWELS = str.maketrans("", "", "aeiouy")
-_SUFFIXES = (
-    "ingly", "ments", "ungen", "ieren", "iert", "ables", "ibles", "ation", "ions", "ment", "ings",
-    "lich", "keit", "ness", "able", "ible", "ion", "ing", "ung", "ers", "ies", "ied", "ten", "tes",
-    "eur", "ent", "ant", "ais", "ait", "ado", "ada", "ido", "ida", "dos", "das", "ar", "er", "ir",
-    "ed", "es", "en", "em", "te", "st", "ly", "al", "os", "as", "ов", "ах", "ам", "ами", "ями",
-    "ого", "ому", "ые", "ый", "ая", "ое", "ть", "ет", "ют", "ит", "ат", "s", "e", "n", "t", "d",
-    "a", "o", "y", "i", "и", "ы", "а", "о", "е", "у", "я", "ь", "й", "ю",
-)  # fmt: skip
-_ENDINGS = {
-    last: tuple(suffix for suffix in _SUFFIXES if suffix[-1] == last)
-    for last in {suffix[-1] for suffix in _SUFFIXES}
-}
 _CACHED = 20_000
+# Of a sketch's weight: so many digests at least are shared by what is like it.
+LEAST_FORM = _LEAST_SHARE / telling.HEAVIEST
 
-
-class Concept(NamedTuple):
-    """What some words stand for, how much they count, whether one excludes another (a name)."""
-
-    form: str
-    weight: int
-    hard: bool
-
-
-class Word(NamedTuple):
-    """One telling word: what it may be matched by, how much it counts, whether it is a number."""
-
-    forms: tuple[str, ...]
-    weight: int
-    hard: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a stretch of text says: its words, and whether it is turned round by a ``not``."""
-
-    words: tuple[Word, ...]
-    negated: bool
+_SENTENCE = re.compile(r"[^.!?;:\n。！？；]+(?:[.:](?=\S)[^.!?;:\n。！？；]*)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
     """A text's words as digests."""
 
-    words: tuple[Word, ...]
+    words: tuple[telling.Word, ...]
     negated: bool
 
     @property
@@ -121,14 +59,12 @@ class Sketch:
 
 def sketch(key: Key, text: str) -> str:
     """Return the sketch of a text as it is stored, ``""`` when it says too little to have one."""
-    parts = [_said(text[start:end]) for start, end in _sentences(text)]
+    parts = [telling.read(text[start:end]) for start, end in _sentences(text)]
     whole = _joined(parts)
-    if (
-        _weight(whole.words) < _LEAST_WEIGHT
-        or sum(word.weight > _LIGHT for word in whole.words) < 2
-    ):
+    heavy = sum(word.weight > telling.LIGHT for word in whole.words)
+    if heavy < 2 or _weight(whole.words) < _LEAST_WEIGHT:
         return ""
-    return _keyed(key, Said(whole.words[:_MOST_WORDS], whole.negated)).text
+    return _keyed(key, telling.Said(whole.words[:_MOST_WORDS], whole.negated)).text
 
 
 def parsed(text: str) -> Sketch | None:
@@ -137,13 +73,13 @@ def parsed(text: str) -> Sketch | None:
     if version != VERSION or not rest:
         return None
     sign, _, *said = rest.split(" ")
-    words: list[Word] = []
+    words: list[telling.Word] = []
     forms: list[str] = []
     for one in said:
         if one[0] != "/":
             forms.append(one)
             continue
-        words.append(Word(tuple(forms), int(one[1]), one.endswith("h")))
+        words.append(telling.Word(tuple(forms), int(one[1]), one.endswith("h")))
         forms = []
     return Sketch(tuple(words), sign == "-")
 
@@ -153,7 +89,7 @@ def forms_in(key: Key, texts: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for text in texts:
         for start, end in _sentences(text):
-            for word in _said(text[start:end]).words:
+            for word in telling.read(text[start:end]).words:
                 found.update(dict.fromkeys(_digest(key, form) for form in word.forms))
     return list(found)
 
@@ -184,7 +120,7 @@ class Index:
     def places(self, text: str) -> Iterator[tuple[int, int, str, float]]:
         """Yield (start, end, name, likeness) of each stretch of a text that is like a sketch."""
         spans = _sentences(text)
-        parts = [_keyed(self._key, _said(text[start:end])) for start, end in spans]
+        parts = [_keyed(self._key, telling.read(text[start:end])) for start, end in spans]
         for first, last, stretch in _stretches(parts):
             for name in self._touched(stretch):
                 known = self._sketch(name)
@@ -229,254 +165,6 @@ def likeness(known: Sketch, said: Sketch) -> float:
     return 2 * shared / (whole + shared + _weight(said.words) - theirs)
 
 
-# --- words ----------------------------------------------------------------------------------------
-
-
-def _said(text: str) -> Said:
-    words: list[Word] = []
-    have: set[str] = set()
-    spaced = _CAMEL.sub(" ", _MASKED.sub(_unmasked, text))
-    lowered = _phrases().sub(_joined_up, _folded(spaced))
-    tokens = _TOKEN.findall(lowered)
-    names = _names(spaced, tokens)
-    turns: set[object] = {0} if any(phrase in lowered for phrase in _no_go()) else set()
-    turns.update(mark for mark in _CJK_NOT if mark.search(lowered))
-    for token in tokens:
-        group = 0 if token.endswith(("n't", "n’t")) else _negations().get(token)
-        if group is not None:
-            turns.add(group)
-            continue
-        if token in _opposites():
-            turns.add(_opposites()[token])
-            token = _opposites()[token]
-        for word in _words(token, token in names):
-            if not have.intersection(word.forms):
-                words.append(word)
-                have.update(word.forms)
-    return Said(tuple(words), bool(len(turns) % 2))
-
-
-def _unmasked(word: re.Match[str]) -> str:
-    """Return a word with foreign letters among Latin ones, or signs for letters, as it looks."""
-    found = word.group()
-    return found if _FOREIGN.search(found) is None else seen(found)
-
-
-def _joined_up(phrase: re.Match[str]) -> str:
-    return "".join(phrase.group().replace("-", " ").split())
-
-
-def _names(text: str, tokens: Sequence[str]) -> set[str]:
-    """Return the words that may be names, which are as exclusive as numbers: Alice is not Bob.
-
-    That is what is capitalised and no known word, where most words are not; German capitalises
-    every noun.
-    """
-    if not _GERMAN.isdisjoint(tokens):
-        return set()
-    found = _NAME.findall(text)
-    if 2 * len(found) > len(tokens):
-        return set()
-    return {name for name in map(_folded, found) if _concept(name) is None}
-
-
-def _words(token: str, named: bool) -> Iterator[Word]:
-    if _IS_CJK.match(token):
-        yield from _cjk_words(token)
-        return
-    token = token.partition("'")[0].partition("’")[0] if token.endswith(("'s", "’s")) else token
-    token = token.split("'")[-1].split("’")[-1]
-    if not token or token in _empty():
-        return
-    found = _concept(token)
-    if found is not None:
-        yield _of_concept(found)
-        return
-    if any(map(str.isdigit, token)):
-        plain = seen(token)
-        if token.isdigit() or len(token) < 4 or sum(map(str.isdigit, token)) * 3 > len(token):
-            yield Word(("#" + token,), _NUMBER, hard=True)
-            return
-        token = plain
-        found = _concept(token)
-        if found is not None:
-            yield _of_concept(found)
-            return
-    parts = _compound(token)
-    if parts:
-        for part in parts:
-            yield _of_concept(part)
-        return
-    if len(token) < 2:
-        return
-    yield Word(_forms(token), _OWN, hard=named)
-
-
-def _of_concept(found: Concept) -> Word:
-    return Word((found.form,), found.weight, found.hard)
-
-
-def _forms(token: str) -> tuple[str, ...]:
-    stem = _stem(token)
-    forms = [stem]
-    if token.startswith("ge") and len(token) > 6 and token[-1] in "tn":  # gespeichert
-        forms.append(_stem(token[2:]))
-    if len(token) >= 6 and token.isascii():
-        forms.append("~" + token[0] + "".join(sorted(stem[1:].translate(_VOWELS))))
-    return tuple(dict.fromkeys(forms))
-
-
-@lru_cache(maxsize=_CACHED)
-def _stem(word: str) -> str:
-    for _ in range(2):
-        for suffix in _ENDINGS.get(word[-1:], ()):
-            if word.endswith(suffix) and len(word) - len(suffix) >= 4:
-                word = word[: -len(suffix)]
-                break
-    if len(word) > 4 and word[-1] == word[-2]:
-        word = word[:-1]
-    return word[:8]
-
-
-def _cjk_words(run: str) -> Iterator[Word]:
-    table = _concepts()
-    rest = ""
-    at = 0
-    while at < len(run):
-        for size in (6, 5, 4, 3, 2, 1):
-            piece = run[at : at + size]
-            if len(piece) == size and piece in table:
-                yield from _pairs(rest)
-                rest = ""
-                yield _of_concept(table[piece])
-                at += size
-                break
-        else:
-            rest += run[at]
-            at += 1
-    yield from _pairs(rest)
-
-
-def _pairs(run: str) -> Iterator[Word]:
-    for mark in _CJK_NOT:
-        run = mark.sub(" ", run)
-    run = "".join(" " if char in _CJK_EMPTY else char for char in run)
-    for piece in run.split():
-        if len(piece) == 1:
-            yield Word((piece,), 1, hard=False)
-        for at in range(len(piece) - 1):
-            yield Word((piece[at : at + 2],), 3, hard=False)
-
-
-@cache
-def _concepts() -> Mapping[str, Concept]:
-    """Return every word of the table with its concept and how much it counts."""
-    from hypatia_mem.store.concepts import CONCEPTS
-
-    found: dict[str, Concept] = {}
-    for number, line in enumerate(CONCEPTS.strip().splitlines()):
-        words = line.split()
-        mark = words[0] if words[0] in "~!" else ""
-        hard = mark == "!" or words[0] in _DAYS or any(other.isdigit() for other in words)
-        concept = Concept(f"={number}", _LIGHT if mark == "~" else _OWN if mark else _PLAIN, hard)
-        for written in words[bool(mark) :]:
-            name = _folded(written.replace("-", ""))
-            found.setdefault(name, concept)
-            if "-" not in written and not _IS_CJK.match(name) and len(name) > 4:
-                found.setdefault("/" + _stem(name), concept)
-    return found
-
-
-def _concept(token: str) -> Concept | None:
-    table = _concepts()
-    return (
-        table.get(token)
-        or table.get(token.removesuffix("s"))
-        or (table.get("/" + _stem(token)) if len(token) > 4 else None)
-    )
-
-
-@cache
-def _phrases() -> re.Pattern[str]:
-    """Return what finds the words of the table that are several in a text."""
-    from hypatia_mem.store.concepts import CONCEPTS, OPPOSITES
-
-    listed = (CONCEPTS + OPPOSITES).split()
-    found = {_folded(word) for word in listed if "-" in word}
-    parts = sorted((word.replace("-", r"[\s-]+") for word in found), key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(parts)})s?\b")
-
-
-@cache
-def _compound(token: str) -> tuple[Concept, ...]:
-    """Return the concepts that a long word is put together from (``Integrationstests``)."""
-    if len(token) < 9:
-        return ()
-    for at in range(4, len(token) - 3):
-        head = _concept(token[:at])
-        if head is None:
-            continue
-        for joint in ("", "s", "n", "en"):
-            if token.startswith(joint, at):
-                tail = _concept(token[at + len(joint) :])
-                if tail is not None and len(token) - at - len(joint) >= 4:
-                    return (head, tail)
-    return ()
-
-
-@cache
-def _empty() -> frozenset[str]:
-    from hypatia_mem.store.concepts import EMPTY
-
-    return frozenset(map(_folded, EMPTY.split()))
-
-
-@cache
-def _negations() -> Mapping[str, int]:
-    from hypatia_mem.store.concepts import NEGATIONS
-
-    return {
-        _folded(word): group
-        for group, line in enumerate(NEGATIONS.strip().splitlines())
-        for word in line.split()
-    }
-
-
-@cache
-def _opposites() -> Mapping[str, str]:
-    from hypatia_mem.store.concepts import OPPOSITES
-
-    found: dict[str, str] = {}
-    for line in OPPOSITES.strip().splitlines():
-        word, _, others = line.partition(":")
-        found.update(dict.fromkeys((_folded(one.replace("-", "")) for one in others.split()), word))
-    return found
-
-
-@cache
-def _no_go() -> tuple[str, ...]:
-    from hypatia_mem.store.concepts import NO_GO
-
-    return tuple(NO_GO.strip().split("|"))
-
-
-_UMLAUTS = str.maketrans(
-    {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "Ä": "ae", "Ö": "oe", "Ü": "ue"}
-)
-
-
-def _folded(text: str) -> str:
-    """Return a text with case and accents folded, and letters that only look Latin made so."""
-    text = text.translate(_UMLAUTS).casefold()
-    if text.isascii():
-        return text
-    spread = unicodedata.normalize("NFKD", text)
-    plain = unicodedata.normalize(
-        "NFKC", "".join(c for c in spread if not unicodedata.combining(c))
-    )
-    return plain
-
-
 # --- stretches ------------------------------------------------------------------------------------
 
 
@@ -498,13 +186,13 @@ def _merged(parts: Sequence[Sketch]) -> Sketch:
     return Sketch(_union(part.words for part in parts), any(part.negated for part in parts))
 
 
-def _joined(parts: Sequence[Said]) -> Said:
-    return Said(_union(part.words for part in parts), any(part.negated for part in parts))
+def _joined(parts: Sequence[telling.Said]) -> telling.Said:
+    return telling.Said(_union(part.words for part in parts), any(part.negated for part in parts))
 
 
-def _union(many: Iterable[Sequence[Word]]) -> tuple[Word, ...]:
+def _union(many: Iterable[Sequence[telling.Word]]) -> tuple[telling.Word, ...]:
     have: set[str] = set()
-    found: list[Word] = []
+    found: list[telling.Word] = []
     for words in many:
         for word in words:
             if not have.intersection(word.forms):
@@ -513,16 +201,16 @@ def _union(many: Iterable[Sequence[Word]]) -> tuple[Word, ...]:
     return tuple(found)
 
 
-def _weight(words: Sequence[Word]) -> int:
+def _weight(words: Sequence[telling.Word]) -> int:
     return sum(word.weight for word in words)
 
 
 _digests: dict[tuple[str, str], str] = {}
 
 
-def _keyed(key: Key, said: Said) -> Sketch:
+def _keyed(key: Key, said: telling.Said) -> Sketch:
     words = tuple(
-        Word(tuple(_digest(key, form) for form in word.forms), word.weight, word.hard)
+        telling.Word(tuple(_digest(key, form) for form in word.forms), word.weight, word.hard)
         for word in said.words
     )
     return Sketch(words, said.negated)

@@ -18,158 +18,27 @@ UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
+
+
+def _read(pairs: str) -> dict[str, str]:
+    return {pair[0]: pair[1:] for pair in pairs.split()}
+
+
 # Capitals that look like a Latin one though their small letter does not, and the other way round.
-_CAPITALS = {
-    pair[0]: pair[1]
-    for pair in [
-        "Αa",
-        "Βb",
-        "Εe",
-        "Ζz",
-        "Ηh",
-        "Ιi",
-        "Κk",
-        "Μm",
-        "Νn",
-        "Οo",
-        "Ρp",
-        "Τt",
-        "Υy",
-        "Χx",
-        "Ϲc",
-        "Ϻm",
-        "Аa",
-        "Вb",
-        "Еe",
-        "Ѕs",
-        "Іi",
-        "Јj",
-        "Кk",
-        "Мm",
-        "Нh",
-        "Оo",
-        "Рp",
-        "Сc",
-        "Тt",
-        "Уy",
-        "Хx",
-        "Ԛq",
-        "Ԝw",
-        "Үy",
-        "Һh",
-        "Ᏼb",
-        "Ꭰd",
-        "Ꭼe",
-        "Ꮋh",
-        "Ꭻj",
-        "Ꮶk",
-        "Ꮮl",
-        "Ꮇm",
-        "Ꮲp",
-        "Ꮪs",
-        "Ꭲt",
-        "Ꮩv",
-        "Ꮃw",
-        "Ꮓz",
-    ]
-}
-_SMALL = {
-    pair[0]: pair[1:]
-    for pair in [
-        "αa",
-        "βb",
-        "γy",
-        "εe",
-        "ηn",
-        "ιi",
-        "κk",
-        "νv",
-        "οo",
-        "ρp",
-        "τt",
-        "υu",
-        "χx",
-        "ωw",
-        "ϲc",
-        "ϳj",
-        "аa",
-        "вb",
-        "гr",
-        "еe",
-        "кk",
-        "мm",
-        "нh",
-        "оo",
-        "рp",
-        "сc",
-        "тt",
-        "уy",
-        "хx",
-        "іi",
-        "јj",
-        "ѕs",
-        "һh",
-        "ԁd",
-        "ԛq",
-        "ԝw",
-        "ѵv",
-        "ьb",
-        "ӏl",
-        "үy",
-        "ғf",
-        "ыbl",
-        "юlo",
-        "зe",
-        "пn",
-        "иu",
-        "ɑa",
-        "ɡg",
-        "ɩi",
-        "ɪi",
-        "ʀr",
-        "ʏy",
-        "ʟl",
-        "ʙb",
-        "ɢg",
-        "ʜh",
-        "ɴn",
-        "ᴀa",
-        "ᴄc",
-        "ᴅd",
-        "ᴇe",
-        "ᴊj",
-        "ᴋk",
-        "ᴍm",
-        "ᴏo",
-        "ᴘp",
-        "ᴛt",
-        "ᴜu",
-        "ᴠv",
-        "ᴡw",
-        "ᴢz",
-        "ꜱs",
-        "ꞇt",
-        "ıi",
-        "ȷj",
-        "ƒf",
-        "ɛe",
-        "əe",
-        "łl",
-        "đd",
-        "øo",
-        "ħh",
-        "ŧt",
-        "æae",
-        "œoe",
-        "ßss",
-        "հh",
-        "ոn",
-        "սu",
-        "օo",
-        "ցg",
-        "զq",
-    ]
-}
+_CAPITALS = _read(
+    """
+    Αa Βb Εe Ζz Ηh Ιi Κk Μm Νn Οo Ρp Τt Υy Χx Ϲc Ϻm Аa Вb Еe Ѕs Іi Јj Кk Мm Нh Оo Рp Сc Тt
+    Уy Хx Ԛq Ԝw Үy Һh Ᏼb Ꭰd Ꭼe Ꮋh Ꭻj Ꮶk Ꮮl Ꮇm Ꮲp Ꮪs Ꭲt Ꮩv Ꮃw Ꮓz
+    """
+)
+_SMALL = _read(
+    """
+    αa βb γy εe ηn ιi κk νv οo ρp τt υu χx ωw ϲc ϳj аa вb гr еe кk мm нh оo рp сc тt уy хx
+    іi јj ѕs һh ԁd ԛq ԝw ѵv ьb ӏl үy ғf ыbl юlo зe пn иu ɑa ɡg ɩi ɪi ʀr ʏy ʟl ʙb ɢg ʜh ɴn ᴀa
+    ᴄc ᴅd ᴇe ᴊj ᴋk ᴍm ᴏo ᴘp ᴛt ᴜu ᴠv ᴡw ᴢz ꜱs ꞇt ıi ȷj ƒf ɛe əe łl đd øo ħh ŧt æae œoe ßss
+    հh ոn սu օo ցg զq
+    """
+)
 _LEET = dict(zip("013457@$!|¡€£¢+", "oleastaslllelct", strict=True)) | {"8": "b"}
 _SIGNS = re.compile(r"[@$€£¢]|(?<=\w)[!|¡+](?=\w)")
 _PAIRS = (("rn", "m"), ("vv", "w"), ("i", "l"))
