@@ -91,26 +91,27 @@ def _zero(path: Path, start: float, end: float) -> None:
 
 
 _BLOCK = 16384
-_offset: list[int] = []  # of a block that only whoever reads every entry meets
+_TABLES = ("entry", "statement", "version", "mutation")
+_READ = "SELECT bit_xor(hash(t)) FROM {} AS t"
+_offset: list[int] = []  # of a block that only whoever reads the vectors meets
 
 
 def flipped_in_the_middle(home: Path) -> None:
-    """Damage a block of the fillers: the newest entries can be read, all of them cannot."""
+    """Damage a block of the vectors: the graph can be read, all of the file cannot."""
     path = home / FILE
     whole = path.read_bytes()
-    tried = _offset or range(len(whole) // 4 // _BLOCK * _BLOCK, len(whole) * 3 // 4, _BLOCK)
+    tried = _offset or range(_BLOCK, len(whole) - _BLOCK, _BLOCK)
     for at in tried:
         data = bytearray(whole)
         data[at + 12_000 : at + 12_060] = bytes(
             one ^ 0xFF for one in data[at + 12_000 : at + 12_060]
         )
         path.write_bytes(data)
-        if _reads(path, "SELECT max(seq) FROM mutation") and not _reads(
-            path, "SELECT bit_xor(hash(content)) FROM entry"
-        ):
+        there = all(_reads(path, _READ.format(table)) for table in _TABLES)
+        if there and not _reads(path, _READ.format("embedding")):
             _offset[:] = [at]
             return
-    raise AssertionError("no block holds entries alone")
+    raise AssertionError("no block holds vectors alone")
 
 
 def _reads(path: Path, sql: str) -> bool:
