@@ -268,6 +268,7 @@ def test_a_lost_log_is_told_of(own: Path) -> None:
         (f".{FILE}.{os.getpid()}", False),
         ("snapshots/.recent", False),
     ],
+    ids=["dead", "dead snapshot", "living", "recent"],  # a name with a process id is none
 )
 def test_half_made_files_of_the_dead_go_and_of_the_living_stay(
     own: Path, name: str, goes: bool
