@@ -93,6 +93,8 @@ def _sequence(world: World, check: Check) -> None:
     on_disk = world.holding(canary)
     for part in ("memory.duckdb", "spool/", "snapshots/", "briefs/"):
         there = any(file.startswith(part) for file in on_disk)
+        if part == "memory.duckdb":  # the engine may have packed the bytes: then rows tell it
+            there = there or bool(world.tables(canary))
         step.held(2, f"its bytes are not in {part}", there, control=True)
     step.held(11, "the second scope does not read it", world.shows(second, canary), control=True)
     exported = "".join(one.read_text("utf-8") for one in folder.glob("*.jsonl"))
