@@ -8,6 +8,7 @@ import pytest
 
 from hypatia_mem.capture.hints import may_be_request
 from hypatia_mem.capture.immediate import Request, entry_name, parse
+from tests.capture.corpus import requests_unseen as unseen
 from tests.capture.corpus.lookalikes import LOOKALIKES, PROMPTS, prompt_event
 from tests.capture.corpus.requests import ASKED, NOT_ASKED
 
@@ -280,22 +281,43 @@ def test_a_long_name_is_cut_and_stays_distinct() -> None:
     assert entry_name(Request("remember", "\ud83d x", "memory", False)) == "memory:x"
 
 
-def test_the_corpus_is_understood() -> None:
-    """Of what people type, in six languages: hardly a false alarm, and few requests missed.
+def count(asked: tuple[tuple[str, str, str], ...]) -> tuple[int, int]:
+    """Return how many requests were understood, and of how many of these the kind is right.
 
     A prompt counts as understood when the verb is right; the kind is counted for itself.
     """
-    assert len({text for *_, text in (*ASKED, *NOT_ASKED)}) >= 240
-    assert {language for language, *_ in ASKED} == {"en", "zh", "ja", "de", "fr", "es"}
     understood = kinds = 0
-    for _, kind, text in ASKED:
+    for _, kind, text in asked:
         request = parse(text)
         if request is None or (request.verb == "forget") != (kind == "forget"):
             continue
         assert may_be_request(prompt_event(text)), text
         understood += 1
         kinds += kind == ("forget" if request.verb == "forget" else request.kind)
+    return understood, kinds
+
+
+def test_the_corpus_is_understood() -> None:
+    """Of what people type, in six languages: hardly a false alarm, and few requests missed."""
+    assert len({text for *_, text in (*ASKED, *NOT_ASKED)}) >= 240
+    assert {language for language, *_ in ASKED} == {"en", "zh", "ja", "de", "fr", "es"}
+    understood, kinds = count(ASKED)
     alarms = [text for _, text in NOT_ASKED if parse(text)]
     assert understood / (understood + len(alarms)) >= 0.98, alarms
     assert understood / len(ASKED) >= 0.9
     assert kinds / understood >= 0.9
+
+
+def test_prompts_the_patterns_were_not_written_with() -> None:
+    """What to expect of strangers: the floors are a little under what was counted at first.
+
+    Of 118 requests 74 were understood, 66 of these with the right kind; 4 of 113 other prompts
+    were taken for one.
+    """
+    assert len({text for *_, text in (*unseen.ASKED, *unseen.NOT_ASKED)}) >= 200
+    assert {language for language, *_ in unseen.ASKED} == {"en", "zh", "ja", "de", "fr", "es"}
+    understood, kinds = count(unseen.ASKED)
+    alarms = [text for _, text in unseen.NOT_ASKED if parse(text)]
+    assert understood / (understood + len(alarms)) >= 0.93, alarms
+    assert understood / len(unseen.ASKED) >= 0.6
+    assert kinds / understood >= 0.86

@@ -9,6 +9,7 @@ from pathlib import Path
 from hypatia_mem.memory.extract.topics import Said
 
 FILE = Path(__file__).with_name("conversations.txt")
+UNSEEN = Path(__file__).with_name("unseen.txt")  # written by somebody who had not read the cues
 BEGIN = datetime(2026, 1, 1, 9)
 
 
@@ -22,13 +23,13 @@ class Conversation:
     topics: tuple[tuple[int, str], ...]
 
 
-def conversations() -> list[Conversation]:
-    """Read the corpus: ``@ id language``, ``= kind``, ``u`` and ``a`` lines.
+def conversations(file: Path = FILE) -> list[Conversation]:
+    """Read a corpus: ``@ id language``, ``= kind``, ``u`` and ``a`` lines.
 
     Thanks and good-byes end the topic they follow. A minute passes between two messages: no pause gives a topic away.
     """
     found = []
-    for block in FILE.read_text("utf-8").split("@ ")[1:]:
+    for block in file.read_text("utf-8").split("@ ")[1:]:
         head, *lines = block.strip().split("\n")
         number, language = head.split()
         said: list[Said] = []
