@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AsJson
+from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import print_json, say
 
 __all__ = ["handoff"]
@@ -20,11 +20,14 @@ def handoff(
     tokens: Annotated[
         int, typer.Option("--tokens", min=100, max=20_000, help="The card's length at most.")
     ] = 2000,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what a session leaves to the next: goals, decisions, what is open, files.
 
-    Every line is somebody's words or a tool's, with the turn it stands on.
+    Every line is somebody's words or a tool's, with the turn it stands on. A session of another
+    project is read when --scope names that project, or with --all-projects.
 
     \b
     Example:
@@ -34,12 +37,9 @@ def handoff(
 
     from hypatia_mem.memory import handoff as handing
 
-    scopes = context.scopes_for(None, False)
-    found = handing.card(
-        context.home(),
-        project=scopes[0] if scopes else None,
-        session_id=values.checked(session, "the session") if session else "",
-    )
+    asked = values.checked(session, "the session") if session else ""
+    scopes = context.reach_of([asked] if asked else [], scope, all_projects)
+    found = handing.card(context.home(), project=scopes[0] if scopes else None, session_id=asked)
     if as_json:
         print_json({**asdict(found), "text": handing.render(found, tokens)})
     else:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AsJson
+from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import print_json, say
 from hypatia_mem.errors import NotFound
 
@@ -22,6 +22,8 @@ _Session = Annotated[
 def tools(
     session: _Session = "",
     last: Annotated[int, typer.Option("--last", min=0, help="So many are shown as they are.")] = 15,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """List what tools gave back in a session: the latest whole, older ones in three sentences.
@@ -35,7 +37,7 @@ def tools(
     from hypatia_mem.memory import toolresults
 
     home = context.home()
-    found = toolresults.latest(home, _session(home, session), last)
+    found = toolresults.latest(home, _session(home, session, scope, all_projects), last)
     if as_json:
         print_json(toolresults.shown(found))
         return
@@ -52,6 +54,8 @@ def tool(
         str, typer.Option("--lines", help="Only these lines: 40-60, 7, -5 or 90-.")
     ] = "",
     session: _Session = "",
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what a tool gave back, or some lines of it.
@@ -64,7 +68,9 @@ def tool(
 
     home = context.home()
     found = toolresults.find(
-        home, _session(home, session), values.checked(call_id, "the call's id")
+        home,
+        _session(home, session, scope, all_projects),
+        values.checked(call_id, "the call's id"),
     )
     chosen = toolresults.lines_of(found, lines or "1-") if found.text else []
     if as_json:
@@ -75,13 +81,15 @@ def tool(
         say(f"{number:6}  {text}")
 
 
-def _session(home: Path, asked: str) -> str:
-    """Return the session that is meant: the one named, or the project's latest."""
+def _session(home: Path, asked: str, scope: list[str] | None, all_projects: bool) -> str:
+    """Return the session that is meant: the one named if it is in reach, or the latest."""
     if asked:
-        return values.checked(asked, "the session")
+        asked = values.checked(asked, "the session")
+        context.reach_of([asked], scope, all_projects)
+        return asked
     from hypatia_mem.store.connection import open_store
 
-    scopes = context.scopes_for(None, False)
+    scopes = context.scopes_for(scope, all_projects)
     with open_store(home, write=False) as store:
         found = store.sessions(scopes[0] if scopes else None, limit=1)
     if not found:

@@ -321,8 +321,8 @@ def _show_trust(name: str, scope: str | None, as_json: bool) -> None:
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.trust import verdicts
 
+    scopes = context.scopes_for([scope] if scope is not None else None, False)
     with open_store(context.home(), write=False) as store:
-        scopes = context.scopes_for([scope] if scope is not None else None, False)
         subject = trust_.resolve(store, [name], scopes)[0]
         said = verdicts(store, [subject.name]).get(subject.name)
     if said is not None and said.trust != subject.value.trust:
@@ -352,8 +352,9 @@ def _mark_or_list(
     from hypatia_mem.store.connection import open_store
 
     read = reviewing.pinned if verb == "pin" else reviewing.suppressed
+    scopes = context.scopes_for([scope] if scope is not None else None, False)
     with open_store(context.home(), write=False) as store:
-        found = read(store, context.scopes_for([scope] if scope is not None else None, False))
+        found = read(store, scopes)
     _print_entries(found, f"Nothing is {_MARKED[verb].lower()} here.", as_json)
 
 

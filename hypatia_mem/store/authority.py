@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hypatia_mem.model import PERSON_CHANNELS, Channel, Trust
+from hypatia_mem.model import GLOBAL_SCOPE, PERSON_CHANNELS, Channel, Trust
 from hypatia_mem.store import rows
 
 if TYPE_CHECKING:
     from hypatia_mem.store.opened import Store
 
-__all__ = ["AUTOMATIC", "HIDDEN", "denied", "is_person", "set_by_person"]
+__all__ = ["AUTOMATIC", "HIDDEN", "carried", "denied", "is_person", "left", "set_by_person"]
 
 # Doors that nobody stands at: no wish of a person or of an agent is behind a change of theirs.
 AUTOMATIC = frozenset({Channel.HOOK, Channel.TRANSCRIPT, Channel.WORKER, Channel.IMPORT})
@@ -49,6 +49,30 @@ def denied(channel: Channel, was: Trust | None, becomes: Trust) -> str:
         return ""
     what = "take in" if was in HIDDEN else "change"
     return f"only a person can {what} what is {was}"
+
+
+def left(channel: Channel, last: Trust, comes: Trust) -> Trust:
+    """Return how far a thing is believed that comes anew, where it was taken away as ``last``.
+
+    To delete it and to bring it in again is no way around what only a person decides.
+
+    >>> left(Channel.CLI_AGENT, Trust.DISPUTED, Trust.ASSERTED).value
+    'disputed'
+    """
+    stays = last in HIDDEN or last in _DOUBTS
+    return last if stays and denied(channel, last, comes) else comes
+
+
+def carried(channel: Channel, before: Iterable[str], after: Iterable[str]) -> str:
+    """Return why this door may not change a thing's scopes so, ``""`` if it may.
+
+    An agent makes a thing narrower, or global; into another project a person puts it.
+    """
+    was = set(before)
+    if channel != Channel.CLI_AGENT or not was or GLOBAL_SCOPE in was:
+        return ""
+    other = set(after) - was - {GLOBAL_SCOPE}
+    return "only a person can put something into another project" if other else ""
 
 
 def set_by_person(store: Store, names: Iterable[str], what: str) -> set[str]:

@@ -56,13 +56,14 @@ class EntryWrites(Tombstones, Versions):
         denied = authority.denied(self.author.channel, None, entry.trust)
         if denied:
             return self._refuse(entry.name, entry.kind, denied)
+        given, entry = entry, self._as_left(entry)
         row = rows.entry_row(entry, self.author, self.now)
         row["version"] = self._next_version(row["name"])
         row["seq"] = self._note("create", row["name"], entry.kind, after=row["content_digest"])
         self._bulk("entry", [row])
         if is_withheld(entry):
             self._note_statements(entry)
-        return Outcome("created", row["name"])
+        return Outcome("created", row["name"], reason="" if given == entry else _why_left(entry))
 
     def update_entry(self, name: str, **changes: Any) -> Outcome:
         """Change fields of an entry; those not named stay. Raises NotFound, UsageError."""
@@ -199,6 +200,7 @@ class EntryWrites(Tombstones, Versions):
         if refusal is not None:
             return refusal
         doubt = quarantine.doubt_statement(self, row)
+        row["trust"] = str(self._trust_left(row["triple"], statement.trust))
         if doubt:
             row["trust"] = str(Trust.CANDIDATE)
         row["seq"] = self._note(
@@ -267,6 +269,7 @@ class EntryWrites(Tombstones, Versions):
         """
         channel = self.author.channel
         denied = authority.denied(channel, before.trust, after.trust)
+        denied = denied or authority.carried(channel, before.scopes, after.scopes)
         if denied or authority.is_person(channel):
             return denied
         name = before.name
@@ -284,6 +287,28 @@ class EntryWrites(Tombstones, Versions):
             ):
                 return f"a person has {field} it"
         return ""
+
+    def _as_left(self, entry: Entry) -> Entry:
+        """Return a new entry as what a person decided of the last one of its name leaves it.
+
+        What runs by itself may give the name to something else.
+        """
+        channel = self.author.channel
+        last = None if self._is_person() else history.last_entry(self.store, rows.clean(entry.name))
+        if last is None:
+            return entry
+        if channel in authority.AUTOMATIC and last.content != rows.clean(entry.content):
+            return entry
+        hidden = last.suppressed and bool(
+            authority.set_by_person(self.store, [last.name], "suppressed")
+        )
+        trust = authority.left(channel, last.trust, entry.trust)
+        return replace(entry, trust=trust, suppressed=entry.suppressed or hidden)
+
+    def _trust_left(self, triple: str, trust: Trust) -> Trust:
+        """Return how far a new statement is believed, as ``_as_left``."""
+        last = None if self._is_person() else history.last_trust(self.store, triple)
+        return trust if last is None else authority.left(self.author.channel, last, trust)
 
     def _as_believed(self, before: Entry, after: Entry) -> Entry:
         """Return an entry as far as it is believed after its words were changed.
@@ -411,6 +436,10 @@ class EntryWrites(Tombstones, Versions):
 def is_withheld(entry: Entry) -> bool:
     """Tell whether an entry is kept out of default reads."""
     return entry.suppressed or entry.trust in (Trust.CANDIDATE, Trust.REJECTED)
+
+
+def _why_left(entry: Entry) -> str:
+    return _why_withheld(entry) or f"it stays {entry.trust}: only a person settles that"
 
 
 def _why_withheld(entry: Entry) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.model import Entry, Statement
+from hypatia_mem.model import Entry, Statement, Trust
 from hypatia_mem.store import rows
 from hypatia_mem.store.versions import VERSIONS
 from hypatia_mem.store.writing import TABLES
@@ -14,7 +14,7 @@ from hypatia_mem.store.writing import TABLES
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["State", "entry_states", "last_entry", "statement_states"]
+__all__ = ["State", "entry_states", "last_entry", "last_trust", "statement_states"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,15 @@ def last_entry(store: Store, name: str) -> Entry | None:
         "SELECT * FROM version WHERE name = ? ORDER BY replaced_seq DESC LIMIT 1", [name]
     )
     return rows.entry_of(found[0]) if found else None
+
+
+def last_trust(store: Store, triple: str) -> Trust | None:
+    """Return how far a statement that is not there any more was believed, None if none was."""
+    found = store.execute(
+        "SELECT trust FROM statement_version WHERE triple = ? ORDER BY replaced_seq DESC LIMIT 1",
+        [triple],
+    ).fetchone()
+    return None if found is None else Trust(found[0])
 
 
 def statement_states(store: Store, triple: str) -> list[State]:

@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Conflict, NotFound, Refused
+from hypatia_mem.model import PERSON_CHANNELS
 from hypatia_mem.store import keys
 from hypatia_mem.store.versions import VERSIONS
 from hypatia_mem.store.writing import CAPTURE
@@ -31,6 +32,7 @@ __all__ = [
     "Plan",
     "Step",
     "find",
+    "is_persons",
     "operations",
     "plan",
     "scopes_of",
@@ -135,6 +137,15 @@ class Families:
             for op, (root, sign) in reversed(self._signs.items())
             if sign < 0 and self._last[root][0] == op
         ]
+
+
+def is_persons(store: Store, op_id: str) -> bool:
+    """Tell whether a person did this operation."""
+    found = store.execute(
+        "SELECT 1 FROM mutation WHERE op_id = $1 AND list_contains($2::VARCHAR[], channel) LIMIT 1",
+        [op_id, list(PERSON_CHANNELS)],
+    ).fetchone()
+    return found is not None
 
 
 def find(store: Store, text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, Refused
 from hypatia_mem.model import Outcome, Trust
-from hypatia_mem.store import authority, operations, rows
+from hypatia_mem.store import authority, history, operations, rows
 from hypatia_mem.store.messages import MessageWrites
 from hypatia_mem.store.operations import Image, Plan, Step
 from hypatia_mem.store.versions import VERSIONS
@@ -66,11 +66,12 @@ class Undoing(MessageWrites):
     def revert_statement(self, triple: str, state: int) -> Outcome:
         """Put an earlier state of a statement in its place; ``state`` is a row of its history.
 
-        Raises Refused when what it says was forgotten.
+        Raises Refused when what it says was forgotten, or an agent would settle what it is.
         """
         found = self.store.execute("SELECT 1 FROM statement WHERE triple = ?", [triple])
         exists = found.fetchone() is not None
         moves = self._moves("statement", [Step("statement", triple, state, exists, made=False)])
+        self._refuse_settled(triple, moves[0])
         self._refuse_forgotten(moves)
         self._move("statement", moves)
         return Outcome("updated" if exists else "created", triple)
@@ -78,7 +79,7 @@ class Undoing(MessageWrites):
     def _take_back(self, plan: Plan, verb: str) -> Outcome:
         self._note(verb, plan.root, "operation", index=False)
         moves = [move for table in VERSIONS for move in self._moves(table, plan.steps)]
-        self._refuse_decided(moves, plan.images)
+        self._refuse_decided(moves, plan)
         self._refuse_forgotten(moves, plan.images)
         later = [image for image in plan.images if image.kind in _LAST]
         self._put_images([image for image in plan.images if image.kind not in _LAST])
@@ -127,18 +128,34 @@ class Undoing(MessageWrites):
             for step in mine
         ]
 
-    def _refuse_decided(self, moves: Sequence[_Move], images: Sequence[Image]) -> None:
+    def _refuse_settled(self, triple: str, move: _Move) -> None:
+        """Refuse an agent a state of a statement that is believed otherwise than it is or was."""
+        was = history.last_trust(self.store, triple) if move.old is None else move.old["trust"]
+        if was is None or move.new is None:
+            return
+        why = authority.denied(self.author.channel, Trust(was), Trust(move.new["trust"]))
+        if why:
+            raise Refused(
+                f"{triple!r} stays as it is: {why}",
+                hint="A person can do it by running this command in a terminal.",
+            )
+
+    def _refuse_decided(self, moves: Sequence[_Move], plan: Plan) -> None:
         """Refuse to take back for an agent what only a person decides."""
         if authority.is_person(self.author.channel):
             return
         why = ""
-        if any(image.kind == "tombstone" and image.became is not None for image in images):
+        if any(image.kind == "tombstone" and image.became is not None for image in plan.images):
             why = "only a person can lift what keeps a value away"
+        by_person = operations.is_persons(self.store, plan.root)
         for move in moves:
             if move.old is not None and move.new is not None:
                 was, becomes = (Trust(one["trust"]) for one in (move.old, move.new))
                 why = why or authority.denied(self.author.channel, was, becomes)
                 why = why or self._person_has(move)
+                if by_person:
+                    scopes = (move.old["scopes"], move.new["scopes"])
+                    why = why or authority.carried(self.author.channel, *scopes)
         if why:
             raise Refused(
                 f"this operation cannot be taken back from here: {why}",

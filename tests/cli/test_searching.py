@@ -240,6 +240,7 @@ def test_what_was_in_this_project_once_is_found_as_it_was_known(cli, home, monke
     monkeypatch.setattr(context, "now", lambda: NOW)
     cli("knowledge-create", "x", "-d", "a needle", "--scopes", "app")
     monkeypatch.setattr(context, "now", lambda: NOW + timedelta(days=2))
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
     cli("knowledge-update", "x", "--scopes", "other")
     query = {"$knowledge": [["$search", "needle"]]}
     assert cli("query", json.dumps(query), "--json").json == []

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from hypatia_mem.cli import context
+from hypatia_mem.model import Channel
 
 
 @pytest.fixture
@@ -197,7 +198,7 @@ def test_rules_check_tells_and_ends_with_1_when_one_is_broken(cli):
     assert cli("rules", "check", "--rule", "10").out == "10  ok      Everything has a scope\n"
 
 
-def test_a_search_in_an_expression_finds_the_words_of_then(cli, clock):
+def test_a_search_in_an_expression_finds_the_words_of_then(cli, clock, monkeypatch):
     """Changed, deleted and moved since: by the words it had, where it was, in pages too."""
 
     def asked(words, known_at, *options):
@@ -210,7 +211,9 @@ def test_a_search_in_an_expression_finds_the_words_of_then(cli, clock):
     clock("2026-02-01T00:00")
     cli("knowledge-update", "changed", "-d", "a falcon now")
     cli("knowledge-delete", "deleted")
-    cli("knowledge-update", "moved", "--scopes", "other")
+    with monkeypatch.context() as at_terminal:
+        at_terminal.setattr(context, "channel", lambda: Channel.CLI_PERSON)
+        cli("knowledge-update", "moved", "--scopes", "other")
     cli("knowledge-create", "late", "-d", "the kestrel that came late")
 
     everything = {"changed", "deleted", "moved", "same"}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused, UsageError
 from hypatia_mem.memory.graph.selecting import Found, resolve
-from hypatia_mem.model import Author, Entry, Outcome
+from hypatia_mem.model import PERSON_CHANNELS, Author, Entry, Outcome, Trust
 from hypatia_mem.store import edges as reading
 from hypatia_mem.store.rows import triple_key
 
@@ -31,6 +31,7 @@ _Row = Mapping[str, Any]
 # These stand for something that was said at one place and time: two of them are never one thing.
 _NEVER = frozenset({"message", "session", "summary"})
 _KIND_TAGS = frozenset({"rule", "taboo", "summary", "session", "message", "archive"})
+_DOUBTED = frozenset({Trust.DISPUTED, Trust.STALE})
 # Of two verdicts about the same triple the one that somebody thought about holds.
 _TRUST = ("candidate", "stale", "asserted", "disputed", "verified", "rejected")
 
@@ -128,6 +129,7 @@ def merge(
 
     with changing(home, author, now) as (store, txn):
         plan = _planned(store, a, b, scopes)
+        _refuse_settling(store, plan, author)
         if plan.doubts and not force:
             raise Refused(
                 f"not merged: {'; '.join(plan.doubts)}",
@@ -138,6 +140,19 @@ def merge(
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _refuse_settling(store: Store, plan: MergePlan, author: Author) -> None:
+    """Refuse an agent to put what is doubted into what is believed: only a person settles that."""
+    if author.channel in PERSON_CHANNELS:
+        return
+    trusts = {entry.name: entry.trust for entry in store.entries([plan.keep, plan.gone])}
+    was, becomes = trusts.get(plan.gone), trusts.get(plan.keep)
+    if was in _DOUBTED and becomes not in (None, was):
+        raise Refused(
+            f"{plan.gone!r} is {was}, and {plan.keep!r} is {becomes}: only a person merges them",
+            hint="Run this command in a terminal, or merge it the other way round.",
+        )
 
 
 def _planned(store: Store, a: str, b: str, scopes: Sequence[str] | None) -> MergePlan:

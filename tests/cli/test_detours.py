@@ -1,0 +1,160 @@
+"""What only a person decides stays decided, whatever way round an agent takes; and I5 by name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hypatia_mem.cli import context
+from hypatia_mem.model import Author, Channel, Message, Session
+from hypatia_mem.store.connection import open_store
+
+WORDS = "the staging port is 4712"
+AGAIN = ("knowledge-create", "x", "-d", WORDS)
+OTHERWISE = ("knowledge-create", "x", "-d", "the port of staging is another one")
+
+
+@pytest.fixture
+def person(cli, monkeypatch):
+    """A command line at which a person sits; ``person.agent(...)`` is an agent's."""
+    door = {"channel": Channel.CLI_PERSON}
+    monkeypatch.setattr(context, "channel", lambda: door["channel"])
+
+    def agent(*arguments):
+        door["channel"] = Channel.CLI_AGENT
+        try:
+            return cli(*arguments)
+        finally:
+            door["channel"] = Channel.CLI_PERSON
+
+    def call(*arguments):
+        return cli(*arguments)
+
+    call.agent = agent
+    return call
+
+
+@pytest.mark.parametrize(
+    ("decided", "stays"),
+    [
+        (("suppress", "x"), "suppressed"),
+        (("trust", "x", "candidate"), "candidate"),
+        (("dispute", "x", "--reason", "not sure"), "disputed"),
+        (("stale", "x", "--reason", "old"), "stale"),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+@pytest.mark.parametrize("back", [("revert", "x@1", "--withheld"), AGAIN, OTHERWISE])
+def test_to_delete_and_bring_back_is_no_way_around_a_person(person, decided, stays, back):
+    person("knowledge-create", "x", "-d", WORDS)
+    assert person(*decided).code == 0
+    assert person.agent("delete", "x").code == 0
+
+    assert person.agent(*back).code == 0
+    if stays == "suppressed":
+        assert "x" in person("suppress").out
+        assert "not found" in person("knowledge-get", "x").out
+    else:
+        assert person("trust", "x").out.startswith(f"x: {stays}")
+
+
+def test_a_person_brings_back_what_was_doubted(person):
+    person("knowledge-create", "x", "-d", WORDS)
+    person("dispute", "x", "--reason", "not sure")
+    person("delete", "x")
+    assert person(*AGAIN).code == 0
+    assert person("trust", "x").out.startswith("x: asserted")
+
+
+def test_an_agent_brings_back_what_nobody_doubted(person):
+    person("knowledge-create", "x", "-d", WORDS)
+    person.agent("delete", "x")
+    assert person.agent("revert", "x@1").code == 0
+    assert person("trust", "x").out.startswith("x: asserted")
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        [("revert", "alpha,uses,kafka@1")],
+        [("statement-delete", "alpha", "uses", "kafka"), ("revert", "alpha,uses,kafka@1")],
+        [("statement-delete", "alpha", "uses", "kafka"), ("statement-create", "alpha", "uses", "kafka")],
+    ],
+    ids=["revert", "delete-revert", "delete-create"],
+)  # fmt: skip
+def test_a_statement_that_a_person_doubts_stays_doubted(person, back):
+    person("statement-create", "alpha", "uses", "kafka")
+    person("dispute", "alpha", "uses", "kafka", "--reason", "not sure")
+    for command in back:
+        last = person.agent(*command)
+    told = person("trust", "alpha,uses,kafka")
+    assert last.code == 1 or told.out.startswith("alpha,uses,kafka: disputed")
+
+    assert person("accept", "alpha", "uses", "kafka").code == 0 or last.code == 1
+    person("revert", "alpha,uses,kafka@1")
+    assert person("trust", "alpha,uses,kafka").out.startswith("alpha,uses,kafka: asserted")
+
+
+def test_an_agent_does_not_bring_back_that_a_statement_is_verified(person):
+    person("statement-create", "alpha", "uses", "kafka")
+    person("verify", "alpha", "uses", "kafka")
+    person("dispute", "alpha", "uses", "kafka", "--reason", "it was replaced")
+    assert person.agent("revert", "alpha,uses,kafka@2").code == 1
+    assert person("revert", "alpha,uses,kafka@2").code == 0
+    assert "verified" in person("trust", "alpha,uses,kafka").out
+
+
+def test_only_a_person_puts_something_into_another_project(person):
+    person("knowledge-create", "x", "-d", WORDS)
+    refused = person.agent("knowledge-update", "x", "--scopes", "other")
+    assert refused.code == 1
+    assert "another project" in refused.err
+    assert person.agent("knowledge-update", "x", "--scopes", "").code == 0  # everywhere
+    assert person.agent("knowledge-update", "x", "--scopes", "app").code == 0  # and back
+    assert person("move", "x", "--scope", "other").code == 0
+    assert person.agent("undo", "--all-projects").code == 1
+    assert person("undo", "--all-projects").code == 0
+    assert person.agent("redo", "--all-projects").code == 1
+    assert person.agent("knowledge-get", "x").json["content"]["scopes"] == ["app"]
+
+
+def test_a_merge_by_an_agent_settles_no_doubt(person):
+    for name in ("kept", "doubted"):
+        person("knowledge-create", name, "-d", f"what is {name}")
+    person("dispute", "doubted", "--reason", "not sure")
+    assert person.agent("graph", "merge", "kept", "doubted").code == 1
+    assert "what is doubted" not in person("knowledge-get", "kept").out
+    assert person("graph", "merge", "kept", "doubted").code == 0
+
+
+def test_a_session_of_another_project_is_read_on_purpose_only(person, home):
+    call = (
+        {"type": "tool_use", "name": "Bash", "id": "t1", "input": json.dumps({"command": "ls"})},
+        {"type": "tool_result", "id": "t1", "text": "their files", "length": 11},
+    )
+    now = context.now()
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.TRANSCRIPT), now=now) as txn,
+    ):
+        txn.put_session(Session("theirs", project="web", updated_at=now))
+        said = [
+            Message("theirs", "u1", "user", "please list their files in src/", now),
+            Message("theirs", "u2", "assistant", "We decided to keep them.", now, parts=call),
+        ]
+        txn.put_messages("theirs", said, "web")
+    for command in (["handoff"], ["tools"], ["tool", "t1"]):
+        refused = person.agent(*command, "--session", "theirs")
+        assert refused.code == 1, command
+        assert "their files" not in refused.out + refused.err
+        assert person.agent(*command, "--session", "theirs", "--scope", "web").code == 0
+        assert person.agent(*command, "--session", "theirs", "--all-projects").code == 0
+
+
+@pytest.mark.parametrize("command", [("trust", "x"), ("pin",), ("suppress",)])
+def test_a_folder_that_was_never_seen_is_asked_for_before_the_store_is_held(person, command):
+    """Its scope has to be looked up in the store, which cannot be opened twice at a time."""
+    assert person(*command).code in (0, 1)
+    person("knowledge-create", "x", "-d", WORDS)
+    assert person(*command, "--scope", "app").code == 0
