@@ -304,11 +304,16 @@ _REQUEST_WORDS = tuple(
     for word in (
         "remember", "memori", " memory", "make a note", "take a note", "mental note", "forget",
         "keep in mind", "bear in mind", "future reference", "for later", "in future", "in the future",
+        "future session", "next time", "next session", "note to self", "save this", "keep this",
+        "note this", "a rule", "new rule", "rule for", "house rule", "project rule", "standing rule", "you know about",
+        "whenever ", "every time ", "始终", "始終", "二度と", "次回から", "常に", "für die zukunft",
+        "nächste mal", "gedächtnis", "dir merken", "denk dran", "note que", "note qu", "notez que",
+        "l'avenir", "l\u2019avenir", " partir d", "apunta", "en el futuro", "a partir de hoy", "sesiones", "no vuelvas",
         "unlearn", "from now on", "from here on", "going forward", "henceforth",
         "记住", "記住", "记下", "記下", "记得", "記得", "记一下", "記一下", "再记", "再記", "从现在", "從現在", "从今", "今后", "以后", "忘",
         "记忆", "覚え", "おぼえ", "記憶", "メモ", "忘れ", "わすれ", "今後", "これから",
         "merk dir", "merke dir", "merkt euch", "merken sie sich", "erinnere dich", "denk daran",
-        "denke daran", "behalte im", "behalt im", "notier", "erinnerung", "vergiss", "vergesst", "vergessen", "ab jetzt", "ab sofort",
+        "denke daran", "denke dran", "behalte im", "behalt im", "notier", "erinnerung", "vergiss", "vergesst", "vergessen", "ab jetzt", "ab sofort",
         "ab heute", "von jetzt an", "von nun an", "künftig", "in zukunft",
         "souviens-toi", "souvenez-vous", "rappelle-toi", "rappelez-vous", "retiens", "retenez",
         "émorise", "oublie", "ésormais", "orénavant", " partir de maintenant",
@@ -322,7 +327,7 @@ _FIRST_WORDS = tuple(
     word.encode()
     for word in (
         "always ", "never ", "t ever ", "not ever ", "不要", "絶対に", "nie ", "niemals ", "jamais",
-        "nunca ", "siempre ",
+        "nunca ", "siempre ", " immer ", " toujours ",
     )
 )  # fmt: skip
 

@@ -57,10 +57,21 @@ def parse(prompt: str) -> Request | None:
         stripped = line.strip()
         if not stripped or len(stripped) > _LONGEST_LINE:
             continue
-        request = _parse_line(stripped, alone=len(lines) == 1, more=lines[number + 1 :])
+        more = lines[number + 1 :]
+        request = _parse_line(stripped, alone=len(lines) == 1, more=more)
         if request:
             return request
+        # "Works. From now on use tabs": a request may be a line's second sentence.
+        for start in _sentence_starts(stripped):
+            request = _parse_line(stripped[start:], alone=False, more=more)
+            if request:
+                return request
     return None
+
+
+def _sentence_starts(line: str) -> list[int]:
+    found = [match.end() for match in re.finditer(r"[.!]\s+(?=\w)|[。！](?=\w)", line)]
+    return found[:4]
 
 
 def entry_name(request: Request) -> str:
@@ -110,7 +121,9 @@ def _parse_line(line: str, *, alone: bool, more: list[str]) -> Request | None:
     if not patterns and not commands:
         return None
     line = re.sub(r"^(?:[-*•]|\d{1,2}[.)])\s+", "", line)
-    is_question = line.rstrip(" .!").endswith(("?", "？", "吗", "か", "嗎"))
+    is_question = line.rstrip(" .!").endswith(("?", "？", "吗", "か", "嗎")) or (
+        re.match(r"[^.!。！]{0,200}[?？]\s", line) is not None
+    )
     # Compiling what politeness looks like is dear: most requests begin with the verb.
     request = None if is_question else _match(patterns, line, line, more)
     if request:
@@ -221,6 +234,18 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
      "remember"),
     (("keep in mind", "bear in mind"),
      r"(?:keep|bear) in mind(?:\s+that\b|\s*[:,])?\s+(?P<text>.+)", "remember"),
+    (("remember that", "remember this", "remember it"),
+     r"(?P<text>.{8,}?)[.,;:]\s*(?:and |so |please )*remember (?:that|this|it)"
+     r"(?: (?:for|in|from) [\w ]{3,30})?[\s.!]*$", "remember"),
+    (("future session", "next time", "next session", "note to self"),
+     r"(?:fyi,? |remember |a note |note |one note )*(?:(?:in|for) (?:all |any )?(?:future sessions?|the next session|next time)"
+     r"|note to self(?: for [\w ]{3,20})?)\s*[:,-]\s*(?P<text>.+)", "remember"),
+    (("save this", "keep this", "note this"),
+     r"(?:save|keep|note) this(?: down)?(?: for (?:later|the future|future sessions?|next time))?\s*[?:,-]\s*(?P<text>.+)",
+     "remember"),
+    (("rule",),
+     r"(?:(?:make (?:it|this) a|new|house|project|standing) rule|rule for (?:this|the) (?:repo|project|codebase))\s*[:,-]\s*(?P<text>.+)",
+     "from now on"),
     (("future reference", "for later"),
      r"(?:for future reference|notes? for later)\s*[:,]\s*(?P<text>.+)", "remember"),
     (("t forget that", "not forget that"),
@@ -234,7 +259,11 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("forget", "unlearn"),
      r"(?:forget|unlearn)(?!\s*[(_.=:;-]?[(_.=;-])(?:\s*[:：])?\s+"
      r"(?:about\s+(?!it\b|that\b|this\b)|that\s+)?(?P<text>.+)", "forget"),
-    (("can forget",), r"you (?:can|may|should) forget (?:that|about)\s+(?P<text>.+)", "forget"),
+    (("can forget", "forget about"),
+     r"(?:.{5,120},\s*so\s+)?(?:you (?:can|may|should) (?:now |again )?)?forget (?:that|about(?! it\b)|the|what)\s+(?P<text>.+)", "forget"),
+    (("you remember", "you know about"),
+     r"(?:remove|delete|erase|drop|wipe|forget) (?:everything|all|what(?:ever)?) (?:that )?you (?:remember|know|stored|saved)"
+     r" (?:about|of|on)\s+(?P<text>.+)", "forget"),
     ((" memory",),
      r"(?:remove|delete|erase|drop|wipe)(?: this| that)?(?: from)? (?:the |your |my |our )?memor(?:y|ies)"
      r"(?:\s*:|\s+(?:about|that|of(?! the)|on))\s*(?P<text>.+)", "forget"),
@@ -244,13 +273,18 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
      "forget"),
     # Chinese
     (("记住", "記住", "记下", "記下", "记得", "記得", "记一下", "記一下"),
-     r"(?:请|請)?(?:记住|記住|记下|記下|记得|記得|记一下|記一下)(?!不|了吗|吗|密码|密碼|我的?(?:功能|选项))[了来]?\s*[：:，,、]?\s*(?P<text>.+)",
+     r"(?:请|請|千万|千萬)*(?:记住|記住|记下|記下|记得|記得|记一下|記一下)(?!不|了吗|吗|密码|密碼|我的?(?:功能|选项))[了来]?\s*[：:，,、]?\s*(?P<text>.+)",
      "remember"),
     (("从现在", "從現在", "从今", "今后", "以后"),
-     r"(?:从现在(?:开始|起)|從現在(?:開始|起)|从今以后|今后|以后(?=都|请|一律|总是|始终|不要|别|必须))"
+     r"(?:从现在(?:开始|起)|從現在(?:開始|起)|从今以后|从今往后|今后|以后(?=每次|凡是|都|请|一律|总是|始终|不要|别|必须))"
      r"\s*[，,：:]?\s*(?P<text>.+)", "from now on"),
     (("忘", "记忆"),
      r"(?:请|請)?把(?P<text>.+?)(?:忘掉|忘了|忘记|忘記|从记忆中删除)吧?[。.!！]?$", "forget"),
+    (("记忆", "記憶"),
+     r"(?:请|請)?(?:把|将|將)(?:这个|這個|这条|下面的?)?(?:存|保存|记|記|加)(?:到|进|入)(?:你的)?(?:记忆|記憶)(?:里|中)?\s*[：:，,]?\s*(?P<text>.+)",
+     "remember"),
+    (("记忆", "記憶"),
+     r"(?:请|請)?从(?:你的)?(?:记忆|記憶)(?:里|中)?(?:删除|刪除|删掉|去掉|清除)\s*(?P<text>.+)", "forget"),
     (("记忆", "記憶"),
      r"(?:请|請)?(?:把|将|將)?(?:关于|關於)?(?P<text>.+?)的(?:记忆|記憶)(?:删除|刪除|删掉|刪掉|清除)[吧了]?[。.!！]?$",
      "forget"),
@@ -268,8 +302,11 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
      r"(?P<text>.+?)(?:について|に関する|に関して)?の記憶を(?:削除|消去|消)して(?:ください|下さい|ね)?[。.!！]?$",
      "forget"),
     (("覚え", "おぼえ", "記憶"),
-     r"(?P<text>.+?)(?:ということ)?(?:を|と|って|は)?、?(?:必ず)?(?:覚えて(?:おいて)?"
+     r"(?P<text>.+?)(?:ということ)?(?:を|と|って|は)?、?(?:必ず)?(?:覚えて(?:おいて)?|覚えといて"
      r"|おぼえて(?:おいて)?|記憶して(?:おいて)?)(?:ください|下さい|ね|くれ|ほしい)?[。.!！]?$", "remember"),
+    (("メモリ", "メモから"),
+     r"(?P<text>.+?)(?:の件)?を?(?:メモリ|メモ|記憶)から(?:削除|消去|消)して(?:ください|下さい|ね)?[。.!！]?$", "forget"),
+    (("次回から",), r"次回から(?:は)?\s*、?\s*(?P<text>.+)", "from now on"),
     (("今後", "これから"), r"(?:今後は|今後(?!の|も)|これからは|これから(?!の|も))\s*、?\s*(?P<text>.+)", "from now on"),
     (("忘れ", "わすれ"),
      r"(?P<text>.+?)(?:のこと|について|に関して)?(?:は|を|も)?(?:忘れて|わすれて)"
@@ -282,10 +319,16 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
      "forget"),
     (("kannst", "darfst"),
      r"du (?:kannst|darfst)(?: jetzt| wieder)? vergessen,?\s+da(?:ss|ß)\s+(?P<text>.+)", "forget"),
-    (("merk", "erinnere dich", "denk", "behalt", "notier"),
-     r"(?:merke? dir|merkt euch|merken sie sich|erinnere dich(?: daran)?|denke? daran"
-     r"|behalte? im (?:kopf|hinterkopf)|notiere? dir)(?: bitte)?(?: überall| global| für alle projekte)?\s*[:,]?\s+"
+    (("merk", "erinnere dich", "denk", "behalt", "notier", "dir merken"),
+     r"(?:merke? dir|merkt euch|merken sie sich|erinnere dich(?: daran)?|denke? dr?an"
+     r"|denke? daran|kannst du dir merken|behalte? im (?:kopf|hinterkopf)|notiere? dir)(?: bitte)?(?: überall| global| für alle projekte)?\s*[:,]?\s+"
      r"(?:da(?:ss|ß)\s+)?(?P<text>.+)", "remember"),
+    (("für die zukunft", "fürs nächste mal"), r"(?:für die zukunft|fürs nächste mal)\s*[:,-]\s*(?P<text>.+)", "remember"),
+    (("ab jetzt", "ab sofort", "von nun an", "künftig"),
+     r"(?P<text>(?:bitte )?\w+(?:e|t|en)? (?:bitte )?(?:ab jetzt|ab sofort|von nun an|künftig)\b.+)", "from now on"),
+    (("gedächtnis",),
+     r"(?:lösche?|entferne|streiche?)(?: bitte)?\s+(?P<text>.+?)\s+aus deinem gedächtnis\W*$", "forget"),
+    (("vergessen",), r"(?P<text>.+?)\s+(?:kannst|darfst) du (?:jetzt |wieder |ruhig )?vergessen\W*$", "forget"),
     (("ab jetzt", "ab sofort", "ab heute", "von jetzt an", "von nun an", "künftig", "in zukunft"),
      r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\s*,?\s+(?!(?:wird|werden|kann|können|soll(?:en)?|will|wollen|gibt)\b)(?P<text>.+)",
      "from now on"),
@@ -297,8 +340,10 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
      r"(?:souviens-toi|rappelle-toi|souvenez-vous|rappelez-vous|retiens|retenez|mémorise[zr]?)"
      r"(?: bien)?(?: partout)?\s*[:,]?\s*(?:que\s+|qu['’]|(?P<todo>de\s+|d['’]))?(?P<text>.+)",
      "remember"),
-    (("ésormais", "orénavant", " partir de maintenant"),
-     r"(?:désormais|dorénavant|à partir de maintenant)\s*,?\s+(?P<text>.+)", "from now on"),
+    (("note que", "note qu'", "notez que"), r"notez? (?:bien )?(?:que\s+|qu['’])(?P<text>.+)", "remember"),
+    (("peux oublier", "pouvez oublier"), r"(?:tu peux|vous pouvez) oublier\s+(?P<text>.+)", "forget"),
+    (("ésormais", "orénavant", " partir de maintenant", " partir d'aujourd", "l'avenir"),
+     r"(?:désormais|dorénavant|à partir (?:de maintenant|d['’]aujourd['’]hui)|à l['’]avenir)\s*,?\s+(?P<text>.+)", "from now on"),
     (("oublie",), r"n['’]oublie[zr]? pas (?:que\s+|qu['’])(?P<text>.+)", "remember"),
     (("en mémoire",),
      r"(?:garde|gardez|conserve|mets)(?: bien)? en mémoire\s*[:,]?\s*(?:que\s+|qu['’])?(?P<text>.+)", "remember"),
@@ -309,10 +354,15 @@ _PATTERNS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("recuerd", "acuérdate", "memori"),
      r"(?:recuerd[ae]|acuérdate|memoriza|memorice)(?: siempre)?\s*[:,]?\s+"
      r"(?:(?:de\s+)?que\s+|(?P<todo>de\s+))?(?P<text>.+)", "remember"),
-    (("a partir de ahora", "de ahora en adelante", "desde ahora"),
-     r"(?:a partir de ahora|de ahora en adelante|desde ahora)\s*,?\s+(?P<text>.+)", "from now on"),
+    (("a partir de", "de ahora en adelante", "desde ahora", "en el futuro"),
+     r"(?:a partir de (?:ahora|hoy)|de ahora en adelante|desde ahora|en el futuro)\s*,?\s+(?P<text>.+)", "from now on"),
     (("olvides", "olvide"), r"no (?:te )?olvid(?:es|e) (?:de )?que\s+(?P<text>.+)", "remember"),
-    (("en cuenta",), r"ten(?:ga)? en cuenta\s*:?\s*que\s+(?P<text>.+)", "remember"),
+    (("en cuenta",),
+     r"ten(?:ga)? en cuenta(?: para (?:las )?(?:próximas|siguientes|futuras) sesiones)?\s*[:,]?\s*que\s+(?P<text>.+)", "remember"),
+    (("próximas sesiones", "futuras sesiones"),
+     r"(?:para|en) (?:las )?(?:próximas|futuras) sesiones\s*[:,-]?\s+(?P<text>.+)", "from now on"),
+    (("apunta",), r"apunta(?:te)?(?: esto)?\s*(?::|\s+que\s)\s*(?P<text>.+)", "remember"),
+    (("puedes olvidar",), r"puedes olvidar(?:te de)?\s+(?P<text>.+)", "forget"),
     (("memoria",),
      r"(?:guarda|anota|pon) (?:esto )?en (?:tu |la )?memoria\s*[:,]?\s*(?:que\s+)?(?P<text>.+)", "remember"),
     (("memoria",),
@@ -331,10 +381,20 @@ _NEVER_VERBS = (
 # stand in it, the pattern, and what it becomes.
 _ALONE = (
     ("always", rf"always\s+(?:{_VERBS})\s+\S", "rule"),
-    ("never", rf"never(?:\s+ever)?\s+(?:{_NEVER_VERBS})\s+\S", "taboo"),
+    ("never", rf"never(?:\s+ever)?\s+(?:{_NEVER_VERBS})(?:-\w+)?\s+\S", "taboo"),
     ("ever", rf"(?:don[’']?t|do not)\s+ever\s+(?:{_NEVER_VERBS})\s+\S", "taboo"),
     ("from now on", r"(?:stop\s+\w+ing|never|don[’']?t|do not)\s.*\bfrom now on[\s.!]*$", "taboo"),
+    ("every", rf"(?:whenever|every time)\s.+?,\s*(?:please\s+)?(?:always\s+)?(?:{_VERBS})(?:\s|$)", "rule"),
+    ("when", rf"whenever\s.+?,\s*(?:please\s+)?(?:always\s+)?(?:{_VERBS})(?:\s|$)", "rule"),
     ("from now on", rf"(?:{_VERBS})\s.*\bfrom now on[\s.!]*$", "rule"),
+    ("始终", r"(?:始终|始終)\S{2}", "rule"),
+    ("二度と", r"(?:もう)?二度と.{3,}?(?:ないで|ないこと|ないように)(?:ください|下さい|して|ね)?[。.!！]*$", "taboo"),
+    ("常に", r"常に.{3,}?(?:ように|こと|して|て)(?:ください|下さい|して|ね)*[。.!！]*$", "rule"),
+    ("immer", r"(?:verwende|nutze|benutze|nimm|schreibe?|führe?|teste?|halte|antworte|frage?)\s+(?:bitte\s+)?immer\s+\S", "rule"),
+    ("toujours", r"(?:utilise|écris|lance|exécute|réponds|mets|garde|vérifie|demande)[zr]?\s+toujours\s+\S", "rule"),
+    ("jamais", r"n(?:e\s+|['’])\w+\s+plus\s+jamais\s+\S", "taboo"),
+    ("siempre", r"(?:usa|escribe|ejecuta|pregunta|responde|comprueba|haz|pon)\s+siempre\s+\S", "rule"),
+    ("no vuelvas", r"no vuelvas a\s+\S.*", "taboo"),
     ("不要", r"(?:永远|永遠|绝对|絕對|千万|千萬)不要\S{2}", "taboo"),
     ("絶対に", r"絶対に.{3,}?(?:ないで|ないこと|しないように)(?:ください|下さい|して|ね)?[。.!！]*$", "taboo"),
     ("nie", r"(?:nie(?:mals)?(?: wieder)?)\s.+\b\w+(?:en|ern|eln)[\s.!]*$", "taboo"),
@@ -354,7 +414,7 @@ _NOT_REMEMBERED = (
 )
 # After "forget": idioms, the user's own memory, names of things, and the conversation itself.
 _NOT_FORGOTTEN = (
-    r"(?:it|that|this|about (?:it|that|this)|everything|all (?:of )?(?:the |your |my )?"
+    r"(?:(?:it|that|this)\s*[,.;:-].*|今の(?:は|こと)?|it|that|this|about (?:it|that|this)|everything|all (?:of )?(?:the |your |my )?"
     r"(?:previous|above|prior|instructions)\b.*|(?:the |your |my |any |all )?(?:previous|prior|above|last|earlier)"
     r"\b.*|your (?:instructions|rules|training|system prompt)\b.*|what i (?:just )?(?:said|wrote|asked)|"
     r"to\b.*|me\b.*|my (?:last|previous) \w+|you\b.*|nicht\b.*|es\b.*|das|pas\b.*|ça|cela|eso|esto|"
@@ -417,10 +477,13 @@ def _kind(text: str, *, to_do: bool) -> str:
         taboo, rule = _commands(text, _TABOO, _RULE)
         if taboo is None and not re.search(_STATES, text, re.IGNORECASE):
             taboo = re.search(_TABOO_GERMAN, text, re.IGNORECASE)
-    if taboo and rule and rule.start() < taboo.start() and text.isascii():
+    if taboo and rule and rule.start() < taboo.start():
         # "always use X, never Y" commands; "we should never" forbids.
         between = text[rule.end() : taboo.start()]
-        return "rule" if len(between.split()) > 1 else "taboo"
+        apart = any(mark in between for mark in ",，、;；") or (
+            text.isascii() and len(between.split()) > 1
+        )
+        return "rule" if apart else "taboo"
     if taboo:
         return "taboo"
     if rule or to_do or re.match(_IMPERATIVE, text, re.IGNORECASE):

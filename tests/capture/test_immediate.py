@@ -318,6 +318,6 @@ def test_prompts_the_patterns_were_not_written_with() -> None:
     assert {language for language, *_ in unseen.ASKED} == {"en", "zh", "ja", "de", "fr", "es"}
     understood, kinds = count(unseen.ASKED)
     alarms = [text for _, text in unseen.NOT_ASKED if parse(text)]
-    assert understood / (understood + len(alarms)) >= 0.93, alarms
-    assert understood / len(unseen.ASKED) >= 0.6
-    assert kinds / understood >= 0.86
+    assert understood / (understood + len(alarms)) >= 0.98, alarms
+    assert understood / len(unseen.ASKED) >= 0.9
+    assert kinds / understood >= 0.88
