@@ -291,23 +291,21 @@ class EntryWrites(Tombstones, Versions):
     def _as_left(self, entry: Entry) -> Entry:
         """Return a new entry as what a person decided of the last one of its name leaves it.
 
-        What runs by itself may give the name to something else.
+        What runs by itself makes a thing anew from its sources, and may reuse a name.
         """
-        channel = self.author.channel
-        last = None if self._is_person() else history.last_entry(self.store, rows.clean(entry.name))
+        name = rows.clean(entry.name)
+        last = history.last_entry(self.store, name) if self._is_agent() else None
         if last is None:
-            return entry
-        if channel in authority.AUTOMATIC and last.content != rows.clean(entry.content):
             return entry
         hidden = last.suppressed and bool(
             authority.set_by_person(self.store, [last.name], "suppressed")
         )
-        trust = authority.left(channel, last.trust, entry.trust)
+        trust = authority.left(self.author.channel, last.trust, entry.trust)
         return replace(entry, trust=trust, suppressed=entry.suppressed or hidden)
 
     def _trust_left(self, triple: str, trust: Trust) -> Trust:
         """Return how far a new statement is believed, as ``_as_left``."""
-        last = None if self._is_person() else history.last_trust(self.store, triple)
+        last = history.last_trust(self.store, triple) if self._is_agent() else None
         return trust if last is None else authority.left(self.author.channel, last, trust)
 
     def _as_believed(self, before: Entry, after: Entry) -> Entry:
@@ -322,6 +320,9 @@ class EntryWrites(Tombstones, Versions):
 
     def _is_person(self) -> bool:
         return authority.is_person(self.author.channel)
+
+    def _is_agent(self) -> bool:
+        return not self._is_person() and self.author.channel not in authority.AUTOMATIC
 
     def _refuse(self, name: str, kind: str, reason: str) -> Outcome:
         """Note in the ledger that something was asked for by one who may not."""
