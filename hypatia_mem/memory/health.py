@@ -30,7 +30,8 @@ FILE = "health.json"
 _KEPT = 50
 _STALE_SECONDS = 3600.0
 _LEFTOVERS = (
-    f".{paths.STORE}.*", ".spill*", ".proof-*", ".revising-*", "snapshots/.*", "backups/.*",
+    f".*{paths.STORE}.*", ".spill*", ".proof-*", ".revising-*", ".erasing-*", ".forgotten-*",
+    ".key-*", "snapshots/.*", "backups/.*",
 )  # fmt: skip
 _PID = re.compile(r"[.-](\d+)(?:\.[a-z]+)*\Z")
 

@@ -331,6 +331,15 @@ def test_everywhere_means_other_projects_too(own: World) -> None:
 
 
 @pytest.mark.slow
+def test_what_a_killed_restore_left_behind_goes_too(own: World) -> None:
+    for left in (f"..{paths.STORE}.999999999.999999999", ".reading-0a/copy.duckdb"):
+        (own.home / left).parent.mkdir(exist_ok=True)
+        (own.home / left).write_bytes(RULE.encode())
+    own.erase()
+    assert not any("999999999" in path or ".reading" in path for path in own.holding())
+
+
+@pytest.mark.slow
 def test_a_kept_file_that_was_not_meant_is_named(own: World) -> None:
     report = own.erase(also=False)
     assert report.left == ("wall.txt",)

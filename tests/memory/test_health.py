@@ -265,10 +265,21 @@ def test_a_lost_log_is_told_of(own: Path) -> None:
     [
         (f".{FILE}.999999999", True),
         (f"snapshots/.x.duckdb.{2**22 + 5}.raw", True),
+        (f"..{FILE}.999999999.999999999", True),  # a copy of what is to be put in the store's place
+        (".erasing-999999999", True),
+        (".key-999999999", True),
         (f".{FILE}.{os.getpid()}", False),
         ("snapshots/.recent", False),
     ],
-    ids=["dead", "dead snapshot", "living", "recent"],  # a name with a process id is none
+    ids=[
+        "dead",
+        "dead snapshot",
+        "copy",
+        "order",
+        "key",
+        "living",
+        "recent",
+    ],  # a name with a process id is none
 )
 def test_half_made_files_of_the_dead_go_and_of_the_living_stay(
     own: Path, name: str, goes: bool

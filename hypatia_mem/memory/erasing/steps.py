@@ -44,7 +44,9 @@ CERTIFICATES = "erasures"
 REASON = "erase"
 _LOG = logging.getLogger("hypatia_mem")
 _LEAST_LINE = 4  # characters: a shorter value would take every typed line along
-_LEFTOVERS = (f".{paths.STORE}.*", ".spill*", ".proof-*", ".revising-*")
+_LEFTOVERS = (
+    f".*{paths.STORE}.*", ".spill*", ".proof-*", ".revising-*", ".erasing-*", ".reading-*",
+)  # fmt: skip
 _CLEARED = ("spool", "damaged files kept", "program log")  # of everything that says a part of it
 _DONE = {
     "store file": "written anew from its rows",
