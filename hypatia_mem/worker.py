@@ -41,6 +41,7 @@ HEARTBEAT_STALE_SECONDS = 60.0
 TAKEOVER_GRACE_SECONDS = 3.0
 POLL_SECONDS = 0.2
 BUSY_RETRIES = 30
+MOST_RECOVERIES = 2
 
 _LOG = logging.getLogger("hypatia_mem")
 
@@ -178,13 +179,16 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
     _finish_erasing(home, settings, lock)
     drain = Drain(home, settings)
     last_work = time.monotonic()
-    failures = 0
+    failures = recovered = 0
     condensed = False  # since something was stored last
     while not stopped():
         lock.beat()
         try:
             progress = drain.step(final=once)
             failures = 0
+            condensed = not progress.worked and (
+                condensed or _cold_work(home, drain, settings, lock, stopped)
+            )
         except StoreTooNew as error:
             _LOG.error("%s", error.message)
             _note(home, "newer", error.message)
@@ -192,8 +196,8 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
         except StoreCorrupt as error:
             _recover(home, error)
             drain = Drain(home, settings)
-            failures += 1
-            if failures > 2:
+            recovered += 1
+            if recovered > MOST_RECOVERIES:
                 return 1
             continue
         except (StoreBusy, HypatiaError, OSError) as error:
@@ -205,14 +209,7 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
             continue
         if progress.worked:
             last_work = time.monotonic()
-            condensed = False
             continue
-        condensed = condensed or (
-            _make_queued(home)
-            and _condense(home, drain, settings, lock, stopped)
-            and _embed(home, drain, settings, lock, stopped)
-            and _learn(home, settings, lock)
-        )
         if once:
             break
         idle = time.monotonic() - last_work
@@ -225,6 +222,21 @@ def _work(home: Path, lock: Lock, *, once: bool, stopped: Callable[[], bool]) ->
     if once:
         _upkeep(home, drain, settings, lock)
     return 0
+
+
+def _cold_work(
+    home: Path, drain: Drain, settings: Settings, lock: Lock, stopped: Callable[[], bool]
+) -> bool:
+    """Do what follows from what was stored; True when it was all done or put off.
+
+    Raises StoreCorrupt: damage that no batch has met is mended like any other.
+    """
+    return (
+        _make_queued(home)
+        and _condense(home, drain, settings, lock, stopped)
+        and _embed(home, drain, settings, lock, stopped)
+        and _learn(home, settings, lock)
+    )
 
 
 def _leave(home: Path, lock: Lock, drain: object) -> bool:
@@ -305,6 +317,8 @@ def _condense(
             curate.refresh(home)
         if report.paused:
             _LOG.warning("summaries wait: %s", report.paused)
+    except StoreCorrupt:
+        raise
     except (HypatiaError, OSError) as error:
         _LOG.warning("summaries put off (%s): %s", type(error).__name__, _sentence(error))
     return True
@@ -322,6 +336,8 @@ def _learn(home: Path, settings: Settings, lock: Lock) -> bool:
         if report.kept or report.proposed:
             _LOG.info("%s", report.line)
             curate.refresh(home)
+    except StoreCorrupt:
+        raise
     except (HypatiaError, OSError) as error:
         _LOG.warning("extraction put off (%s): %s", type(error).__name__, _sentence(error))
     return True
@@ -372,6 +388,8 @@ def _embed(
         made = embedding.catch_up(home, settings.embedding_model, stop=stop)
         if made:
             _LOG.info("%d vectors made", made)
+    except StoreCorrupt:
+        raise
     except (HypatiaError, OSError) as error:
         _LOG.warning("vectors put off (%s): %s", type(error).__name__, _sentence(error))
     return True

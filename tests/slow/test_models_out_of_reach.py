@@ -15,6 +15,7 @@ import pytest
 
 from tests.memory.model_server import ModelServer
 
+REPOSITORY = Path(__file__).parents[2]
 PASSES = """
 import json, resource, sys
 from dataclasses import replace
@@ -76,8 +77,8 @@ def test_out_of_reach_then_in_reach_everything_is_summarised_once(home, turns):
     try:
         done = subprocess.run(
             [sys.executable, "-c", PASSES, str(home), "http://127.0.0.1:9", server.url, str(turns)],
-            env={**os.environ, "ANTHROPIC_API_KEY": "sk-mine", "PYTHONPATH": os.getcwd()},
-            cwd=Path.cwd(),
+            env={**os.environ, "ANTHROPIC_API_KEY": "sk-mine", "PYTHONPATH": str(REPOSITORY)},
+            cwd=REPOSITORY,
             capture_output=True,
             text=True,
             check=False,
