@@ -23,10 +23,13 @@ __all__ = [
     "FIX",
     "GOES_ON",
     "LOG_LINE",
+    "NOW_GOOD",
+    "ORDERS",
     "PASSING",
     "POINTS_BACK",
     "REVISES",
     "UNDONE",
+    "WANTS",
 ]
 ANNOUNCES = re.compile(
     r"^\W*(?:ok(?:ay)?|great|thanks|thank you|perfect|cool|nice|good|alright|right|gut|super|danke|merci|"
@@ -132,22 +135,45 @@ POINTS_BACK = re.compile(
     r"es|das|sie|davon|dafür|daran|dort|ihn|ça|cela|celui|lui|leur|en|y|eso|esto|ese|ello|lo|le|ahí)\b|这|那|它|それ|これ|その|この|あれ",
     re.IGNORECASE,
 )
+ORDERS = re.compile(
+    r"^\W*(?:please |kindly |can you (?:please )?|could you (?:please )?|now |next,? )*"
+    r"(?:add|append|write|change|rename|make|create|implement|convert|review|generate|update|remove|delete|move|set|build|explain|"
+    r"summari[sz]e|translate|refactor|rewrite|prepare|put|give|show|list|run|use|upgrade|fix up|draft|split|extract|document|find|look|"
+    r"tell|help|let'?s|do|try|check|compare|"
+    r"(?:bitte )?(?:schreib|leg|füg|änder|mach|erstell|bau|zeig|erklär|benenn|fass|prüf|nimm|setz|entfern|lösch|gib|stell)\w*|"
+    r"(?:ajoute|écris|crée|mets|change|renomme|prépare|fais|génère|explique|montre|supprime|remplace|traduis|résume)\w*|"
+    r"(?:añade|escribe|crea|cambia|haz|pon|quita|genera|prepara|implementa|convierte|explica|muestra|borra|traduce|resume)\w*)\b"
+    r"|^\W*(?:请|帮我|给|把|写|加|做|生成|实现|解释|介绍|改)|(?:して|書いて|作って|教えて|見せて)(?:ください|下さい|ほしい|もらえ\S*|ね)?[。.!！]?$",
+    re.IGNORECASE,
+)
+WANTS = re.compile(
+    r"\b(?:i(?:'d| would) like|i(?:'m| am) (?:torn|trying|thinking|looking|wondering)|we (?:need|want|have) to|i (?:want|need)|let us|"
+    r"wir (?:müssen|wollen|brauchen|sollten)|ich (?:möchte|will|brauche)|on (?:veut|doit|voudrait)|je (?:veux|voudrais|dois)|"
+    r"(?:quiero|queremos|necesito|necesitamos|tenemos que))\b|想(?!不)|需要|打算|たい(?:です|と思)|必要",
+    re.IGNORECASE,
+)
+NOW_GOOD = re.compile(
+    r"\b(?:now (?:become|becomes?|only|just|uses?|goes|works|passes|returns|stays)|goes through|works again|no longer|"
+    r"jetzt|stimmt wieder|gehen? auf|läuft wieder|maintenant|aucun doublon|de nouveau|ahora|ya (?:avanza|abre|funciona|no))\b"
+    r"|现在|改成|ようにしました|ようにしたので|通りました|直りました",
+    re.IGNORECASE,
+)
 CHOICE = re.compile(
     r"\b(?:vs\.?|versus|trade-?offs?|pros (?:and|&) cons|options?\b|alternatives?|should (?:we|i) (?:use|go|pick|choose|"
     r"store|put|split|keep)|which (?:one|is better|should|would you|database|library|approach)|"
-    r"decide between|better to|compare|do we .{1,60} or|should .{1,80} or|"
-    r"oder (?:lieber|doch|besser)|vor- und nachteile|welche[rs]? .{0,30}(?:besser|nehmen)|abwägung|sollen wir|"
+    r"decide between|torn between|what speaks for|which (?:of|do you)|better to|compare|do we .{1,60} or|should .{1,80} or|"
+    r"oder (?:lieber|doch|besser)|vor- und nachteile|welche[rs]? .{0,30}(?:besser|nehmen)|abwägung|sollen wir|in frage|"
     r"ou (?:plutôt|bien)|avantages|inconvénients|lequel|quelle (?:base|approche|option)|vaut-il mieux|faut-il|devrait-on|"
     r"o (?:mejor|bien)|ventajas|desventajas|cuál|deberíamos|conviene)\b"
-    r"|还是(?!不|没|有|报|失|会|同|一样)|哪个(?:更|好)|优缺点|利弊|取舍|选择哪|应该用|"
+    r"|还是(?!不|没|有|报|失|会|同|一样)|(?:觉得|用|选)?哪(?:个|种)(?:更|好|合适)|优缺点|利弊|取舍|选择哪|应该用|"
     r"どちら|どっち|それとも|メリット|比較|トレードオフ|べきでしょうか|べきか",
     re.IGNORECASE,
 )
 DECIDES = re.compile(
     r"\b(?:let'?s (?:go|use|do|take|keep|pick)|go(?:ing)? with|we(?:'ll| will) (?:use|go|take|keep)|decided|agreed|"
-    r"sounds good, (?:use|go)|then (?:use|we)|it is|then$|go(?:ing)? for|we go|decision|nehmen wir|einverstanden|wir nehmen|machen wir|dann .{1,30}\bnehmen|entschieden|"
-    r"on prend|prenons|on part sur|on garde|va pour|décidé|"
-    r"vamos con|usemos|nos quedamos|decidido|usaremos)\b"
+    r"sounds good, (?:use|go)|then (?:use|we)|it is|then$|go(?:ing)? for|we go|decision|nehmen wir|einverstanden|in ordnung|wir nehmen|machen wir|dann .{1,30}\bnehmen|entschieden|"
+    r"d'accord|on prend|prenons|on part sur|on garde|va pour|décidé|"
+    r"de acuerdo|así que|vamos con|usemos|nos quedamos|decidido|usaremos)\b"
     r"|就用|那就|决定|采用|选(?!择)|にしましょう|にします|で行きましょう|でいきましょう|決まり|にしよう|採用",
     re.IGNORECASE,
 )

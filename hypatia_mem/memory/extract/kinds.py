@@ -30,7 +30,8 @@ def kind_of(exchanges: Sequence[Exchange]) -> Kind:
     if not said or _is_trivial(said):
         return Kind.TRIVIAL
     answered = "\n".join(one.answered for one in said)
-    if _is_bug(said, answered):
+    thanked = any(closes(one.asked) for one in exchanges)
+    if _is_bug(said, answered, thanked=thanked):
         return Kind.BUG_FIX
     if _is_choice(said[0].asked) and _is_decided(exchanges):
         return Kind.DESIGN_DECISION
@@ -80,18 +81,22 @@ def _is_decided(exchanges: Sequence[Exchange]) -> bool:
     return said or (cues.DECIDES.search(exchanges[-1].answered) is not None)
 
 
-def _is_bug(said: Sequence[Exchange], answered: str) -> bool:
+def _is_bug(said: Sequence[Exchange], answered: str, *, thanked: bool) -> bool:
     """A fault was reported by the person, and in the answers its cause was found or it was mended.
 
-    Without a word of a fault, a cause and something that was mended tell that there was one.
+    Without a word of a fault, a complaint counts that was explained or mended: a statement that is
+    no order and no wish.
     """
     first = said[0].asked
-    reported = cues.ERROR.search(first) is not None
+    if _is_choice(first) or cues.EXPLORES.match(first):
+        return False
     caused = cues.CAUSE.search(answered) is not None
-    mended = cues.DONE.search(answered) is not None
-    if reported and not _is_choice(first) and not cues.EXPLORES.match(first):
+    mended = cues.DONE.search(answered) is not None or cues.NOW_GOOD.search(answered) is not None
+    if cues.ERROR.search(first) is not None:
         return mended or (caused and len(said) == 1)
-    return caused and mended and not _asks(first) and not cues.ASKS_HOW.match(first)
+    opening = re.split(r"(?<=[.!?。！？])\s*", first.strip(), maxsplit=1)[0]
+    told = cues.ORDERS.search(first) or cues.WANTS.search(first) or _asks(opening)
+    return not told and mended and (caused or thanked or len(said) == 1)
 
 
 def _is_trivial(said: Sequence[Exchange]) -> bool:
