@@ -11,7 +11,7 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
 from hypatia_mem.cli.output import columns, emit, print_json, say
 from hypatia_mem.errors import Refused
-from hypatia_mem.model import Entry, Outcome
+from hypatia_mem.model import PERSON_CHANNELS, Entry, Outcome
 
 if TYPE_CHECKING:
     from hypatia_mem.store.history import State
@@ -235,10 +235,12 @@ def _turned(
     scopes: list[str] | None,
     dry_run: bool,
 ) -> Outcome:
+    by_person = context.channel() in PERSON_CHANNELS
     return turn(
         context.home(),
         operation,
         scopes=scopes,
+        reach=None if by_person else context.scopes_for(None, False),
         dry_run=dry_run,
         author=context.author(),
         now=context.now(),

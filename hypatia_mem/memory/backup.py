@@ -218,12 +218,15 @@ def restore(home: Path, backup: Backup, *, author: Author, now: datetime) -> Res
             snapshot.sync_folder(home)
     finally:
         temporary.unlink(missing_ok=True)
-    _copy_tree(backup.path / "archive", home / "archive", missing_only=True)
-    with open_store(home, write=True) as store:
-        forgotten = store.ledger_seq() > backup.seq  # what opening it has forgotten again
-        with store.transaction(author, now=now) as txn:
-            txn.note_operation("restore", backup.id)
-    _settle(home)
+    try:
+        _copy_tree(backup.path / "archive", home / "archive", missing_only=True)
+        with open_store(home, write=True) as store:
+            forgotten = store.ledger_seq() > backup.seq  # what opening it has forgotten again
+            with store.transaction(author, now=now) as txn:
+                txn.note_operation("restore", backup.id)
+        _settle(home)
+    except OSError as error:
+        raise _half_settled(backup, saved, error) from error
     return Restored(backup, saved, kept, forgotten, home)
 
 
@@ -286,6 +289,16 @@ def revise(home: Path, backup: Backup, change: Callable[[Path], object]) -> Back
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _half_settled(backup: Backup, saved: Backup | None, error: OSError) -> StoreError:
+    """Return what to say when the backup is in its place, and what follows could not be done."""
+    present = f" The present was kept as backup {saved.id}." if saved is not None else ""
+    return StoreError(
+        f"backup {backup.id} is in its place, but not all was made again after it"
+        f" ({error.strerror or type(error).__name__}).{present}",
+        hint="When there is room again: hypatia-mem doctor --fix",
+    )
 
 
 def _settle(home: Path) -> None:

@@ -193,17 +193,20 @@ def undo(
     operation: str | None,
     *,
     scopes: Sequence[str] | None = None,
+    reach: Sequence[str] | None = None,
     dry_run: bool = False,
     author: Author,
     now: datetime,
 ) -> Outcome:
     """Take an operation back: the one named, else the last in these scopes (None: in all).
 
-    The last one passes over what was captured, over undoings and over what is undone already.
+    The last one passes over what was captured, over undoings and over what is undone already. What
+    touched none of the scopes of ``reach`` (None: any) is refused, by whatever name.
     Raises NotFound, Conflict, Refused; then nothing has changed.
     """
     with _maybe(home, author, now, dry_run) as (store, txn):
         op_id = _named(store, operation) if operation else _last_done(store, scopes)
+        _refuse_beyond(store, op_id, reach)
         outcome = txn.undo(op_id)
         _leave_index(home, store, outcome, dry_run)
     return outcome
@@ -214,6 +217,7 @@ def redo(
     operation: str | None,
     *,
     scopes: Sequence[str] | None = None,
+    reach: Sequence[str] | None = None,
     dry_run: bool = False,
     author: Author,
     now: datetime,
@@ -221,6 +225,7 @@ def redo(
     """Do again what was undone: the operation named, else the one that was undone last."""
     with _maybe(home, author, now, dry_run) as (store, txn):
         op_id = _named(store, operation) if operation else _last_undone(store, scopes)
+        _refuse_beyond(store, op_id, reach)
         outcome = txn.redo(op_id)
         _leave_index(home, store, outcome, dry_run)
     return outcome
@@ -293,6 +298,18 @@ def _named(store: Store, operation: str) -> str:
     from hypatia_mem.store import operations
 
     return operations.find(store, operation)
+
+
+def _refuse_beyond(store: Store, op_id: str, reach: Sequence[str] | None) -> None:
+    from hypatia_mem.store import operations
+
+    own = operations.scopes_of(store, op_id)
+    if reach is not None and own and own.isdisjoint(reach):
+        where = ", ".join(scope or "(global)" for scope in sorted(own)[:3])
+        raise Refused(
+            f"only a person may take back or do again what changed {where} alone",
+            hint="Run this command in a terminal, or in a folder of that project.",
+        )
 
 
 def _last_done(store: Store, scopes: Sequence[str] | None) -> str:

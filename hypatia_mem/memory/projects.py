@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from hypatia_mem.capture import paths
 from hypatia_mem.config import load_settings, write_hook_conf
-from hypatia_mem.errors import Conflict, NotFound, UsageError
-from hypatia_mem.model import GLOBAL_SCOPE, Author, Outcome, Project
+from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
+from hypatia_mem.model import GLOBAL_SCOPE, PERSON_CHANNELS, Author, Outcome, Project
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -243,11 +243,18 @@ def rename(home: Path, old: str, new: str, *, author: Author, now: datetime) -> 
 
 
 def merge(home: Path, source: str, target: str, *, author: Author, now: datetime) -> Outcome:
-    """Put everything of ``source`` under ``target``; ``source`` is gone afterwards."""
+    """Put everything of ``source`` under ``target``; ``source`` is gone afterwards.
+
+    Raises UsageError, NotFound, and Refused: only a person puts things into another project.
+    """
     from hypatia_mem.memory.curate import changing
 
     if source == target:
         raise UsageError("a project cannot be merged with itself")
+    if author.channel not in PERSON_CHANNELS:
+        raise Refused(
+            "only a person may put one project into another", hint="Run this command in a terminal."
+        )
     with changing(home, author, now) as (store, txn):
         _require(store, source)
         _require(store, target)

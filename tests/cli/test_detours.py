@@ -119,6 +119,25 @@ def test_only_a_person_puts_something_into_another_project(person):
     assert person.agent("knowledge-get", "x").json["content"]["scopes"] == ["app"]
 
 
+def test_an_agent_takes_nothing_back_in_another_project(person, tmp_path, monkeypatch):
+    person("remember", "never mock the database")
+    theirs = person("log", "--json").json[0]["op_id"]
+    other = tmp_path / "src" / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    person.agent("remember", "always use tabs")
+    ours = person("log", "--json").json[0]["op_id"]
+
+    for verb in ("undo", "redo"):
+        refused = person.agent("undo", theirs)
+        assert (refused.code, "app" in refused.err) == (1, True)
+        assert person.agent(verb, ours).code == 0
+    assert person.agent("project", "merge", "app", "other").code == 1
+    assert person("undo", theirs).code == 0
+    assert person.agent("redo", theirs).code == 1
+    assert person("project", "merge", "app", "other").code == 0
+
+
 def test_a_merge_by_an_agent_settles_no_doubt(person):
     for name in ("kept", "doubted"):
         person("knowledge-create", name, "-d", f"what is {name}")

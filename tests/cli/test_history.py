@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from hypatia_mem.model import Channel
+
 NAME = "rule:never-mock-the-database"
 
 
@@ -269,6 +271,8 @@ def test_undo_stays_in_its_project(cli, tmp_path, monkeypatch):
     assert cli("undo").code == 0
     assert cli("undo").code == 1
     assert len(cli("rules", "--all-projects", "--json").json) == 1
+    assert cli("undo", "--all-projects").code == 1  # an agent's hands stay in its project
+    monkeypatch.setattr("hypatia_mem.cli.context.channel", lambda: Channel.CLI_PERSON)
     assert cli("undo", "--all-projects").code == 0
     assert cli("rules", "--all-projects", "--json").json == []
 

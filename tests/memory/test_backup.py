@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hypatia_mem.capture import paths
-from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
+from hypatia_mem.errors import Conflict, NotFound, Refused, StoreError, UsageError
 from hypatia_mem.memory import backup, curate
 from hypatia_mem.memory.sharing import archive
 from hypatia_mem.model import Author, Channel, Entry
@@ -218,6 +219,25 @@ def test_without_room_nothing_is_left_behind(own: World, monkeypatch: pytest.Mon
     monkeypatch.undo()
     assert backup.backups(own.home) == before
     assert [path for path in (own.home / backup.FOLDER).iterdir() if path.name[:1] == "."] == []
+
+
+def test_without_room_after_the_exchange_it_says_so_and_where_the_present_is(
+    own: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own.put("late", "said after the backup")
+
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as small:
+        small.setattr(backup, "_settle", full)
+        with pytest.raises(StoreError, match=r"in its place.*No space left") as told:
+            own.restore("latest")
+    assert "late" not in own.contents()
+    present = backup.find(own.home, "latest").id
+    assert present in told.value.message
+    own.restore(present)
+    assert "late" in own.contents()
 
 
 def test_a_revised_backup_is_as_whole_as_before(own: World) -> None:
