@@ -78,7 +78,7 @@ def resolve(store: Store, words: Sequence[str], scopes: Sequence[str] | None) ->
 
     Raises NotFound when one is not there, or belongs to none of these scopes (None: any).
     """
-    if len(words) == 3 and store.entry(words[0]) is None:
+    if len(words) == 3 and not all(store.entry(word) for word in words):
         whole = store.statement(*words)
         if whole is not None:
             return [_within(_key(whole), whole, scopes)]

@@ -177,3 +177,19 @@ def test_a_folder_that_was_never_seen_is_asked_for_before_the_store_is_held(pers
     assert person(*command).code in (0, 1)
     person("knowledge-create", "x", "-d", WORDS)
     assert person(*command, "--scope", "app").code == 0
+
+
+def test_three_parts_are_a_statement_although_an_entry_stands_at_its_end(person):
+    person("knowledge-create", "alpha", "-d", WORDS)
+    person("statement-create", "alpha", "uses", "kafka")
+    assert person("reject", "alpha", "uses", "kafka", "--reason", "not any more").code == 0
+    assert person("trust", "alpha,uses,kafka").out.startswith("alpha,uses,kafka: rejected")
+    assert person("trust", "alpha").out.startswith("alpha: asserted")
+
+
+def test_three_entries_are_three_entries(person):
+    for name in ("alpha", "beta", "gamma"):
+        person("knowledge-create", name, "-d", f"words of {name}")
+    person("statement-create", "alpha", "beta", "gamma")
+    assert person("verify", "alpha", "beta", "gamma").code == 0
+    assert person("trust", "beta").out.startswith("beta: verified")
