@@ -527,7 +527,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {repository!r})
 from tests.memory.cascade_kit import run, settings
-from hypatia_mem.memory.cascade import running as cascade
+from hypatia_mem.memory.cascade import running as cascade, storing
 from hypatia_mem.store import gateway, summaries
 
 point, number = sys.argv[2], int(sys.argv[3])
@@ -556,12 +556,12 @@ def after(owner, name):
 
 how, owner, name = {{
     "read": (after, summaries, "contents"),
-    "condensed": (after, cascade, "_condensed"),
+    "condensed": (after, cascade._Pass, "_condensed"),
     "entry": (after, gateway.Transaction, "put_entry"),
     "links": (after, summaries, "put"),
-    "notes": (after, cascade, "_settle"),
+    "notes": (after, storing, "_settle"),
     "ledger": (after, gateway.Transaction, "finish"),
-    "stored": (after, cascade, "_store"),
+    "stored": (after, cascade._Pass, "_store"),
     "never": (after, cascade, "plan_nothing"),
 }}[point] if point != "never" else (None, None, None)
 if how:
