@@ -334,6 +334,8 @@ def windows(
 
 def trace(
     name: Annotated[str, typer.Argument(help="The summary's name.", show_default=False)],
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """Walk a summary down, sentence by sentence, to the words it stands on.
@@ -346,7 +348,9 @@ def trace(
 
     from hypatia_mem.memory.cascade import trace as cascade_trace
 
-    found = cascade_trace.trace(context.home(), values.checked(name, "the name"))
+    asked = values.checked(name, "the name")
+    context.reach_of([asked], scope, all_projects)
+    found = cascade_trace.trace(context.home(), asked)
     if as_json:
         print_json(asdict(found))
         return
@@ -355,6 +359,8 @@ def trace(
 
 def loss(
     name: Annotated[str, typer.Argument(help="The summary's name.", show_default=False)],
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
     """Report what a summary kept of names, paths, numbers, commands and decisions, and what not.
@@ -365,7 +371,9 @@ def loss(
     """
     from hypatia_mem.memory.cascade import trace as cascade_trace
 
-    found = cascade_trace.lost(context.home(), values.checked(name, "the name"))
+    asked = values.checked(name, "the name")
+    context.reach_of([asked], scope, all_projects)
+    found = cascade_trace.lost(context.home(), asked)
     if as_json:
         print_json(_loss_rows(found))
         return

@@ -656,6 +656,22 @@ def command(home, tmp_path, monkeypatch, capsys):
     return call
 
 
+@pytest.mark.parametrize("verb", ["trace", "loss"])
+def test_a_summary_of_another_project_is_read_on_purpose_only(
+    home, command, verb, tmp_path, monkeypatch
+):
+    fill(home, talk(2))
+    command("cascade", "run", "--scope", "app")
+    (top,) = summaries(home, 2)
+    elsewhere = tmp_path / "src" / "web"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    code, out, err = command(verb, top.name)
+    assert (code, out, "not of this project" in err) == (1, "", True)
+    assert command(verb, top.name, "--scope", "app")[0] == 0
+    assert command(verb, top.name, "--all-projects")[0] == 0
+
+
 def test_the_commands_say_what_is_due_what_was_done_and_where_it_came_from(home, command):
     fill(home, talk(2))
     assert command("cascade", "status", "--scope", "app")[1].splitlines()[1].endswith("due now")
