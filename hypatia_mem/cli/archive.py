@@ -77,9 +77,11 @@ def archive_get(
         str | None,
         typer.Option("-o", "--output", help="Copy it there; an existing file is never replaced."),
     ] = None,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print where a kept file lies, or copy it out.
+    """Print where a kept file lies, or copy it out; one of this project or a global one.
 
     A missing one is a sentence and exit code 0, as Hypatia has it; with --json an error.
 
@@ -94,8 +96,9 @@ def archive_get(
     home = context.home()
     path = archive.path_of(home, name)
     plain = archive.checked_name(name)
+    scopes = context.scopes_for(scope, all_projects)
     with open_store(home, write=False) as store:
-        known = archive.SCHEME + plain in listing.figures_in_use(store)
+        known = archive.SCHEME + plain in listing.figures_in_use(store, scopes)
     if not known or not path.is_file():
         if as_json:
             raise NotFound(f"archive {plain!r}", hint="List them: hypatia-mem archive-list")

@@ -325,10 +325,14 @@ def statement_create(  # noqa: PLR0913 - one each for its options
         scopes=_scopes(scopes),
         synonyms=values.parse_synonyms(synonyms or ""),
     )
+    validity = values.parse_validity(valid_from, valid_to)
+    if validity:  # which changes one that is there
+        own = context.scopes_for(None, False) or []
+        _reach_of(statement, [*own, *statement.scopes], False)
     outcome = curate.create_statement(
         context.home(),
         statement,
-        validity=values.parse_validity(valid_from, valid_to),
+        validity=validity,
         author=context.author(),
         now=context.now(),
     )
@@ -341,9 +345,16 @@ def statement_create(  # noqa: PLR0913 - one each for its options
 
 
 def statement_delete(
-    subject: _Subject, predicate: _Predicate, object_: _Object, as_json: AsJson = False
+    subject: _Subject,
+    predicate: _Predicate,
+    object_: _Object,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete a statement (triple).
+
+    One of another project is deleted when --scope names that project, or with --all-projects.
 
     \b
     Example:
@@ -351,14 +362,30 @@ def statement_delete(
     """
     from hypatia_mem.memory import curate
 
+    triple = _triple(subject, predicate, object_)
+    _reach_of(Statement(*triple), scope, all_projects)
     outcome = curate.delete_statement(
         context.home(),
-        *_triple(subject, predicate, object_),
+        *triple,
         author=context.author(),
         now=context.now(),
     )
     shown = f"({subject}, {normal_predicate(predicate)}, {object_})"
     _report(outcome, f"Deleted statement: {shown}", as_json)
+
+
+def _reach_of(statement: Statement, scope: list[str] | None, all_projects: bool) -> None:
+    """Raise NotFound when a statement that is there belongs to none of these scopes."""
+    from hypatia_mem.memory import reach
+    from hypatia_mem.store.connection import open_store
+
+    scopes = context.scopes_for(scope, all_projects)
+    with open_store(context.home(), write=False) as store:
+        there = store.statement(statement.subject, statement.predicate, statement.object)
+        if there is not None:
+            reach.refuse(
+                f"({there.subject}, {there.predicate}, {there.object})", there.scopes, scopes
+            )
 
 
 def kind_of(tags: Sequence[str]) -> str:

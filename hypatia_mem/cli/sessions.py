@@ -124,9 +124,14 @@ def edit(
     tag: Annotated[
         list[str] | None, typer.Option("--tag", help="Set the tags; may be repeated.")
     ] = None,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
     as_json: AsJson = False,
 ) -> None:
-    """Change a session's title, pin, archive mark or tags; what is not named stays."""
+    """Change a session's title, pin, archive mark or tags; what is not named stays.
+
+    A session of another project is changed when --scope names that project, or with --all-projects.
+    """
     from hypatia_mem.capture.redact import redact_text
     from hypatia_mem.memory import curate
 
@@ -141,6 +146,7 @@ def edit(
         changes["tags"] = tuple(dict.fromkeys(item for item in tag if item))
     if not changes:
         raise UsageError("nothing to change", hint="Name at least one, for example --title.")
+    context.reach_of([id_], scope, all_projects)
     with curate.changing(context.home(), context.author(), context.now()) as (store, txn):
         if store.session(id_) is None:
             raise NotFound(f"session {id_!r}", hint="List them with: hypatia-mem sessions")

@@ -193,3 +193,30 @@ def test_three_entries_are_three_entries(person):
     person("statement-create", "alpha", "beta", "gamma")
     assert person("verify", "alpha", "beta", "gamma").code == 0
     assert person("trust", "beta").out.startswith("beta: verified")
+
+
+def test_nothing_of_another_project_is_changed_or_copied_by_the_way(person, tmp_path, monkeypatch):
+    person("statement-create", "alpha", "uses", "kafka")
+    (tmp_path / "plan.txt").write_text("their plan")
+    person("archive-store", str(tmp_path / "plan.txt"), "-n", "plan.txt")
+    now = context.now()
+    with (
+        open_store(context.home(), write=True) as store,
+        store.transaction(Author(Channel.TRANSCRIPT), now=now) as txn,
+    ):
+        txn.put_session(Session("s-1", project="app", updated_at=now))
+    other = tmp_path / "src" / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    triple = ("alpha", "uses", "kafka")
+    for command in (
+        ("statement-delete", *triple),
+        ("statement-create", *triple, "--valid-to", "2020-01-01"),
+        ("sessions", "edit", "s-1", "--title", "a title of ours"),
+    ):
+        refused = person.agent(*command)
+        assert (refused.code, "not of this project" in refused.err) == (1, True), command
+    assert "not found" in person.agent("archive-get", "plan.txt").out
+    assert person.agent("sessions", "edit", "s-1", "--title", "x", "--scope", "app").code == 0
+    assert person.agent("statement-delete", *triple, "--scope", "app").code == 0
+    assert person.agent("archive-get", "plan.txt", "--scope", "app").out.endswith("plan.txt\n")
