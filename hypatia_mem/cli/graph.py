@@ -443,4 +443,7 @@ def _report(outcome: Outcome, text: str, as_json: bool) -> None:
     if outcome.details.get("quarantined"):
         machine["reason"] = outcome.reason
         text = held_back(outcome)
+    elif outcome.verb == "created" and outcome.reason:
+        machine["reason"] = outcome.reason
+        text += f"\nBut {outcome.reason}."
     emit(machine, text, as_json)

@@ -12,7 +12,7 @@ from hypatia_mem.cli.graph import entry_row, is_withheld
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson, Cursor, Limit, Offset, Scopes
 from hypatia_mem.cli.output import columns, details, emit, print_json, print_page, say
-from hypatia_mem.errors import NotFound, UsageError
+from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.memory.trust import etag
 from hypatia_mem.model import Entry, Message, Session
 
@@ -150,7 +150,12 @@ def edit(
     with curate.changing(context.home(), context.author(), context.now()) as (store, txn):
         if store.session(id_) is None:
             raise NotFound(f"session {id_!r}", hint="List them with: hypatia-mem sessions")
-        txn.edit_session(id_, **changes)
+        outcome = txn.edit_session(id_, **changes)
+    if outcome.verb == "refused":
+        raise Refused(
+            f"the session was not changed: {outcome.reason}",
+            hint="A person can say it by running this command in a terminal.",
+        )
     emit({"id": id_, **changes}, f"Updated session: {id_}", as_json)
 
 

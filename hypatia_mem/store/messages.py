@@ -197,13 +197,21 @@ class MessageWrites(EntryWrites):
         return self._tomb_digests(["title:" + canonical(title)])
 
     def edit_session(self, session_id: str, **changes: Any) -> Outcome:
-        """Set fields of a session exactly as given. Raises NotFound."""
+        """Set fields of a session exactly as given; a title that was forgotten, only for a person.
+
+        The outcome is ``updated``, ``unchanged`` or ``refused``. Raises NotFound.
+        """
         before = self.store.session(session_id)
         if before is None:
             raise NotFound(f"session {session_id!r}")
         after = _cleaned_session(replace(before, **changes))
         if after == before:
             return Outcome("unchanged", session_id)
+        if after.title != before.title and not self._is_person() and self._any_buried():
+            said = [*self._title_digests(after.title), *self._value_digests(_titled(after))]
+            if self._buried(said, [after.project]):
+                self._note("refuse", session_id, "session", reason="forgotten before", index=False)
+                return Outcome("refused", session_id, reason="this was forgotten before")
         self._update_session(
             replace(after, updated_at=max(self.now, before.updated_at or self.now))
         )
@@ -390,6 +398,11 @@ def _cleaned_session(session: Session) -> Session:
         if isinstance(value := getattr(session, one.name), str)
     }
     return replace(session, **changes, tags=tuple(rows.clean(tag) for tag in session.tags))
+
+
+def _titled(session: Session) -> Entry:
+    """Return a session's title as an entry would say it."""
+    return Entry("", session.title, scopes=(session.project,))
 
 
 def _merged(before: Session, new: Session) -> Session:

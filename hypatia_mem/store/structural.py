@@ -19,6 +19,9 @@ _KINDS = frozenset({"message", "session", "summary"})
 _LEVEL = re.compile(r"summary [1-9][0-9]*")
 
 
+_WORDS = "\n## Content\n"  # behind it are a message's words
+
+
 def structural_tags(kind: str, tags: Iterable[str]) -> list[str]:
     """Return those of an entry's tags that are the program's own.
 
@@ -37,6 +40,11 @@ def itself(before: Entry, after: Entry) -> Entry:
 
     The kind follows the tags elsewhere; that of a message does not become ``rule`` by a tag.
     """
+    if before.kind == "message" and _WORDS in before.content and _WORDS not in after.content:
+        raise UsageError(
+            f"{before.name!r} is a message: who said it when stands before its words",
+            hint=f"To change the words alone: hypatia-mem edit {before.name}",
+        )
     own = structural_tags(before.kind, before.tags)
     lost = [tag for tag in own if tag not in after.tags]
     if lost:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -51,7 +52,9 @@ def test_to_delete_and_bring_back_is_no_way_around_a_person(person, decided, sta
     assert person(*decided).code == 0
     assert person.agent("delete", "x").code == 0
 
-    assert person.agent(*back).code == 0
+    done = person.agent(*back)
+    assert done.code == 0
+    assert stays in done.out or back[0] == "revert"
     if stays == "suppressed":
         assert "x" in person("suppress").out
         assert "not found" in person("knowledge-get", "x").out
@@ -220,3 +223,33 @@ def test_nothing_of_another_project_is_changed_or_copied_by_the_way(person, tmp_
     assert person.agent("sessions", "edit", "s-1", "--title", "x", "--scope", "app").code == 0
     assert person.agent("statement-delete", *triple, "--scope", "app").code == 0
     assert person.agent("archive-get", "plan.txt", "--scope", "app").out.endswith("plan.txt\n")
+
+
+def test_a_messages_words_are_edited_and_its_head_stays(person, home):
+    name = _said(home)
+    refused = person.agent("knowledge-update", name, "-d", "other words")
+    assert (refused.code, "hypatia-mem edit" in refused.err) == (2, True)
+    assert "hello there" in person("show", name).out
+    person("edit", name, "--text", "other words")
+    assert person("revert", f"{name}@1").code == 0
+
+
+def test_what_was_rejected_is_no_title_either(person, home):
+    _said(home)
+    person("knowledge-create", "x", "-d", WORDS)
+    person("reject", "x", "--reason", "not any more")
+    assert person.agent("sessions", "edit", "s-1", "--title", WORDS.upper()).code == 1
+    assert "4712" not in person.agent("handoff").out + person.agent("brief").out
+    assert person.agent("sessions", "edit", "s-1", "--title", "ports").code == 0
+    assert person("sessions", "edit", "s-1", "--title", WORDS).code == 0
+
+
+def _said(home):
+    now = context.now() - timedelta(days=2)  # no session that runs stands on it
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.TRANSCRIPT), now=now) as txn,
+    ):
+        txn.put_session(Session("s-1", project="app", updated_at=now))
+        txn.put_messages("s-1", [Message("s-1", "u1", "user", "hello there", now)], "app")
+    return "msg-s-1-1"

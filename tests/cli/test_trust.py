@@ -296,7 +296,7 @@ def end(session_id="s-1"):
         ("edit", "msg-s-1-1", "--text", "something else"),
         ("suppress", "msg-s-1-1"),
         ("reject", "msg-s-1-1", "--reason", "no"),
-        ("knowledge-update", "msg-s-1-1", "-d", "something else"),
+        ("knowledge-update", "msg-s-1-1", "-t", "message,mine"),
         ("knowledge-delete", "msg-s-1-1"),
         ("delete", "msg-s-1-1"),
         ("delete", "s-1"),
