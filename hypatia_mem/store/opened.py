@@ -264,9 +264,7 @@ class Store:
         found = self.run("SELECT * FROM message WHERE session_id = ? ORDER BY turn", [session_id])
         return [KnownMessage(row) for row in found]
 
-    def unsealed(
-        self, known: Iterable[KnownMessage], digests: Iterable[str]
-    ) -> list[KnownMessage]:
+    def unsealed(self, known: Iterable[KnownMessage], digests: Iterable[str]) -> list[KnownMessage]:
         """Give deleted messages back the digests of their texts, as far as they are among these.
 
         So what brings the words of a deleted message again is known as that message's.
