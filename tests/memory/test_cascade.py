@@ -418,7 +418,8 @@ def test_a_ticket_of_a_batch_that_changed_is_refused(home):
     fill(home, talk(3))
     handed = cascade.due(home, AS_AGENT, now=NOW, scopes=["app"])
     with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
-        txn.update_entry("msg-s-1-1", content="something else " * 40)
+        said = txn.entry("msg-s-1-1").content
+        txn.update_entry("msg-s-1-1", content=said + " something else" * 40)
     with pytest.raises(Conflict):
         submit(home, "Retry queue", "The retry queue loses jobs.", handed.batch.ticket)
     assert summaries(home) == []

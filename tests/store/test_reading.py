@@ -187,9 +187,9 @@ def test_messages_with_their_calls_and_tokens(told):
 
 
 def test_a_text_without_its_headings_is_shown_whole(mine, kit):
-    """A message whose entry somebody rewrote is not cut to nothing."""
-    with kit.change() as txn:
-        txn.update_entry("msg-s-app-1", content="rewritten")
+    """A message whose entry an earlier version let somebody rewrite is not cut to nothing."""
+    with open_store(kit.home, write=True) as store:
+        store.execute("UPDATE entry SET content = 'rewritten' WHERE name = 'msg-s-app-1'")
 
     assert run(mine, "SELECT text FROM messages WHERE turn = 1") == [{"text": "rewritten"}]
 

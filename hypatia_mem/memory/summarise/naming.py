@@ -30,7 +30,7 @@ def suggest(sentences: Sequence[str], idf: Mapping[str, float], day: str) -> str
     counts: Counter[str] = Counter()
     written: dict[str, str] = {}
     for sentence in sentences:
-        counts.update(set(words.terms(sentence)))
+        counts.update(dict.fromkeys(words.terms(sentence), 1))  # a set has an order of its own
         for term, word in words.surface(sentence).items():
             written.setdefault(term, word)
     rarest = idf.get("") or max(idf.values(), default=1.0)
