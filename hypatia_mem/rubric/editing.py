@@ -53,7 +53,9 @@ def _survives(world: World, check: Check) -> None:
         "the edited memory was overwritten", after.get(unit.name) == f"the gate code is {new}"
     )
     check.claim("the edited summary was overwritten", new in after.get(made[0], ""))
-    again = [one.name for one in active(world, old) if f"code is {old}" in one.content]
+    # A summary tells what was said that day, and the message still says it.
+    kept = [one for one in active(world, old) if one.kind != "summary"]
+    again = [one.name for one in kept if f"code is {old}" in one.content]
     check.claim(f"the old text is believed again: {again}", not again)
     check.control("the automatic passes did something", len(world.named(other)) > 4)
 
