@@ -119,7 +119,7 @@ def change(  # noqa: PLR0913 - what is changed, how, and who changes it
         raise UsageError(
             f"{verb} needs {VALUED[verb]}" if verb in VALUED else f"{verb} takes nothing else"
         )
-    with propagation.changing(home, author, now, dry_run=dry_run) as (store, txn):
+    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
         found = listing(store, wanted)
         if token and token != found.token:
             raise Conflict(

@@ -92,19 +92,28 @@ class ForgetPlan:
         )
 
 
+class _DryRun(Exception):
+    """Ends a transaction whose outcome is known now: all of it is rolled back."""
+
+
 @contextmanager
-def changing(home: Path, author: Author, now: datetime) -> Iterator[tuple[Store, Transaction]]:
+def changing(
+    home: Path, author: Author, now: datetime, *, dry_run: bool = False
+) -> Iterator[tuple[Store, Transaction]]:
     """Open the store for one change; afterwards bring index and briefs up to date.
 
-    Yields the store and its transaction. Raises what the store raises; then nothing has changed.
+    ``dry_run``: only try to; at the end everything is rolled back. Yields the store and its
+    transaction. Raises what the store raises; then nothing has changed.
     """
     from hypatia_mem.store.connection import open_store
 
-    with (
-        open_store(home, write=True) as store,
-        store.transaction(author, now=now) as txn,
-    ):
-        yield store, txn
+    try:
+        with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
+            yield store, txn
+            if dry_run:
+                raise _DryRun
+    except _DryRun:
+        return
     refresh(home)
 
 

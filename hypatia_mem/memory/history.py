@@ -8,8 +8,7 @@ revert is a new version, an undoing a new operation.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -67,10 +66,6 @@ class Difference:
     new: State
     fields: dict[str, tuple[Any, Any]]
     lines: tuple[str, ...]
-
-
-class _DryRun(Exception):
-    """Ends a transaction whose outcome is known now: all of it is rolled back."""
 
 
 def split(text: str) -> tuple[str, int | None]:
@@ -204,7 +199,7 @@ def undo(
     touched none of the scopes of ``reach`` (None: any) is refused, by whatever name.
     Raises NotFound, Conflict, Refused; then nothing has changed.
     """
-    with _maybe(home, author, now, dry_run) as (store, txn):
+    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
         op_id = _named(store, operation) if operation else _last_done(store, scopes)
         _refuse_beyond(store, op_id, reach)
         outcome = txn.undo(op_id)
@@ -223,7 +218,7 @@ def redo(
     now: datetime,
 ) -> Outcome:
     """Do again what was undone: the operation named, else the one that was undone last."""
-    with _maybe(home, author, now, dry_run) as (store, txn):
+    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
         op_id = _named(store, operation) if operation else _last_undone(store, scopes)
         _refuse_beyond(store, op_id, reach)
         outcome = txn.redo(op_id)
@@ -232,25 +227,6 @@ def redo(
 
 
 # ----------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _maybe(
-    home: Path, author: Author, now: datetime, dry_run: bool
-) -> Iterator[tuple[Store, Transaction]]:
-    """Change the store, or only try to: then everything is rolled back at the end."""
-    from hypatia_mem.store.connection import open_store
-
-    if not dry_run:
-        with curate.changing(home, author, now) as opened:
-            yield opened
-        return
-    try:
-        with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
-            yield store, txn
-            raise _DryRun
-    except _DryRun:
-        return
 
 
 def _states(store: Store, words: Sequence[str]) -> list[State]:

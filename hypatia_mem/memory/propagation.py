@@ -12,8 +12,7 @@ it does not come back when the transcript is read or the spool is replayed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -37,7 +36,6 @@ __all__ = [
     "Blast",
     "Provenance",
     "Reached",
-    "changing",
     "delete",
     "delete_in",
     "delete_onward",
@@ -97,29 +95,6 @@ class Provenance:
     missing: tuple[str, ...]
 
 
-class _DryRun(Exception):
-    """Ends a transaction whose outcome is known now: all of it is rolled back."""
-
-
-@contextmanager
-def changing(
-    home: Path, author: Author, now: datetime, *, dry_run: bool
-) -> Iterator[tuple[Store, Transaction]]:
-    """Change the store, or only try to: then everything is rolled back at the end."""
-    from hypatia_mem.store.connection import open_store
-
-    if not dry_run:
-        with curate.changing(home, author, now) as opened:
-            yield opened
-        return
-    try:
-        with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
-            yield store, txn
-            raise _DryRun
-    except _DryRun:
-        return
-
-
 def delete(
     home: Path,
     names: Sequence[str],
@@ -135,7 +110,7 @@ def delete(
     Raises NotFound, UsageError, and Refused for what belongs to none of ``scopes``: then nothing
     has changed.
     """
-    with changing(home, author, now, dry_run=dry_run) as (store, txn):
+    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
         wanted = [targets.resolve(store, name) for name in dict.fromkeys(names)]
         return delete_in(home, store, txn, wanted, scopes=scopes, reason=reason, dry_run=dry_run)
 
@@ -181,7 +156,7 @@ def delete_onward(
     now: datetime,
 ) -> Blast:
     """Delete a thing and everything of its kind after it (``targets.onward``). Raises as delete."""
-    with changing(home, author, now, dry_run=dry_run) as (store, txn):
+    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
         wanted = targets.onward(store, name, branch=branch)
         return delete_in(home, store, txn, wanted, scopes=scopes, reason=reason, dry_run=dry_run)
 
@@ -236,7 +211,7 @@ def move(
     takes its messages with it. Only a person may do that. Raises NotFound, UsageError, Refused.
     """
     _only_a_person(home, author, now)
-    with changing(home, author, now, dry_run=dry_run) as (store, txn):
+    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
         wanted = [targets.resolve(store, name) for name in dict.fromkeys(names)]
         return move_in(home, txn, wanted, scope, scopes=scopes, dry_run=dry_run)
 

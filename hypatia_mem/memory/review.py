@@ -252,7 +252,7 @@ def _all_or_none(
     guarded: bool = True,
     dry_run: bool = False,
 ) -> Iterator[tuple[Store, Transaction, list[trust_.Subject]]]:
-    with trust_.changing(home, author, now, dry_run) as (store, txn):
+    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
         subjects = trust_.resolve(store, words, scopes)
         names = [one.name for one in subjects]
         if guarded:

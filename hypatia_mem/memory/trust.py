@@ -10,8 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Subject",
     "carry_out",
-    "changing",
     "edit",
     "etag",
     "mark",
@@ -48,10 +46,6 @@ class Subject:
 
     name: str
     value: Entry | Statement
-
-
-class _DryRun(Exception):
-    """Ends a transaction that was only to be tried."""
 
 
 class _Denied(Exception):
@@ -244,7 +238,7 @@ def _change(
     from hypatia_mem.store.connection import open_store
 
     try:
-        with changing(home, author, now, dry_run) as (store, txn):
+        with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
             subjects = resolve(store, words, scopes)
             names = [one.name for one in subjects]
             guard.refuse_held(store, names, author=author, now=now)
@@ -263,25 +257,6 @@ def _change(
             f"{outcome.name!r} stays as it is: {outcome.reason}", hint=_what_to_do(outcome)
         ) from None
     return outcomes
-
-
-@contextmanager
-def changing(
-    home: Path, author: Author, now: datetime, dry_run: bool
-) -> Iterator[tuple[Store, Transaction]]:
-    """Change the store, or only try to: then everything is rolled back at the end."""
-    from hypatia_mem.store.connection import open_store
-
-    if not dry_run:
-        with curate.changing(home, author, now) as opened:
-            yield opened
-        return
-    try:
-        with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
-            yield store, txn
-            raise _DryRun
-    except _DryRun:
-        return
 
 
 def _what_to_do(outcome: Outcome) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from hypatia_mem.cli import context, querying
-from hypatia_mem.memory import curate, listed, propagation, quoting, reach, review
+from hypatia_mem.memory import curate, listed, quoting, reach, review
 from hypatia_mem.memory.erasing import steps
 from hypatia_mem.model import Channel, Outcome
 from hypatia_mem.rubric import catalogue, negative, tombstones, withdrawing
@@ -202,8 +202,8 @@ def _one_side_is_lost(patch: Patch) -> None:
 
 
 def _previews_are_taken(patch: Patch) -> None:
-    real = propagation.changing
-    patch.setattr(propagation, "changing", lambda *args, dry_run: real(*args, dry_run=False))
+    real = curate.changing
+    patch.setattr(curate, "changing", lambda *args, dry_run=False: real(*args))
 
 
 def _a_verb_is_missing(patch: Patch) -> None:
