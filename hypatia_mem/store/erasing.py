@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.model import Outcome, Session
-from hypatia_mem.store import keys, rows, vectors
+from hypatia_mem.store import keys, rows, sources, vectors
 from hypatia_mem.store.connection import attached, store_error
 from hypatia_mem.store.messages import MessageWrites
 from hypatia_mem.store.tombstones import canonical
@@ -352,22 +352,7 @@ def writing_sources(store: Store, names: Sequence[str]) -> list[str]:
 
 def summaries_on(store: Store, names: Sequence[str]) -> list[str]:
     """Return the summaries that stand, or ever stood, on one of these, however far up."""
-    found = store.execute(
-        """
-        WITH RECURSIVE link AS (
-            SELECT subject, object FROM statement WHERE predicate = 'summary'
-            UNION
-            SELECT subject, object FROM statement_version WHERE predicate = 'summary'
-        ), up AS (
-            SELECT subject AS name FROM link WHERE object IN (SELECT unnest($1::VARCHAR[]))
-            UNION
-            SELECT link.subject FROM link JOIN up ON link.object = up.name
-        )
-        SELECT name FROM up ORDER BY name
-        """,
-        [list(names)],
-    ).fetchall()
-    return [str(name) for (name,) in found]
+    return sorted(sources.ever_above(store, names, summaries_only=True))
 
 
 def transcripts(store: Store) -> list[str]:

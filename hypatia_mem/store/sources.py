@@ -27,6 +27,7 @@ __all__ = [
     "Derived",
     "derived",
     "ever_above",
+    "gone_above",
     "lacks_messages",
     "level_of",
     "orphans",
@@ -163,28 +164,44 @@ def was_withdrawn(store: Store, name: str, content: str) -> bool:
     return found is not None
 
 
-def ever_above(store: Store, name: str) -> list[str]:
+def ever_above(store: Store, names: Iterable[str], *, summaries_only: bool = False) -> list[str]:
+    """Return what stands, or ever stood, on one of ``names``, however far up; in no order.
+
+    Walked level by level: DuckDB 1.5 loses rows, now and then, of a recursive query that removes
+    duplicates on its way.
+    """
+    predicates = ["summary", *(() if summaries_only else DERIVING)]
+    reached: dict[str, None] = {}
+    front = [rows.clean(name) for name in names]
+    while front:
+        found = store.execute(
+            """
+            SELECT subject FROM statement
+            WHERE object IN (SELECT unnest($1::VARCHAR[])) AND list_contains($2, predicate)
+            UNION ALL
+            SELECT subject FROM statement_version
+            WHERE object IN (SELECT unnest($1::VARCHAR[])) AND list_contains($2, predicate)
+            """,
+            [front, predicates],
+        ).fetchall()
+        front = list(dict.fromkeys(str(row[0]) for row in found if str(row[0]) not in reached))
+        reached.update(dict.fromkeys(front))
+    return list(reached)
+
+
+def gone_above(store: Store, name: str) -> list[str]:
     """Return what ever stood on ``name``, however far up, and is not there any more."""
+    ever = ever_above(store, [name])
     found = store.execute(
         """
-        WITH RECURSIVE link AS (
-            SELECT subject, object FROM statement
-            WHERE predicate = 'summary' OR list_contains($2, predicate)
-            UNION
-            SELECT subject, object FROM statement_version
-            WHERE predicate = 'summary' OR list_contains($2, predicate)
-        ), up AS (
-            SELECT $1 AS name
-            UNION
-            SELECT link.subject FROM link JOIN up ON link.object = up.name
-        )
-        SELECT name FROM up WHERE name <> $1 AND name NOT IN (SELECT name FROM entry)
+        SELECT name FROM (SELECT unnest($2::VARCHAR[]) AS name)
+        WHERE name <> $1 AND name NOT IN (SELECT name FROM entry)
         UNION
         SELECT 'session-' || session_id FROM version
         WHERE name = $1 AND kind = 'message'
           AND 'session-' || session_id NOT IN (SELECT name FROM entry)
         """,
-        [name, list(DERIVING)],
+        [rows.clean(name), ever],
     ).fetchall()
     return [str(row[0]) for row in found]
 

@@ -105,7 +105,7 @@ def drop_above(txn: EntryWrites, name: str, *, purge: bool = False) -> list[str]
     """
     gone = withdraw(txn, [name], reason=_WITHDRAWN, above_only=True)
     if purge:
-        ever = sources.ever_above(txn.store, rows.clean(name))
+        ever = sources.gone_above(txn.store, name)
         for table, keys in (("version", ("name",)), ("statement_version", ("subject", "object"))):
             for key in keys:
                 txn.store.execute(
