@@ -13,7 +13,7 @@ from hypatia_mem.cli.output import columns, emit, print_json, say
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
-    from hypatia_mem.memory.jobs import Listed
+    from hypatia_mem.memory.jobs import Dropped, Listed
 
 __all__ = ["jobs"]
 
@@ -102,6 +102,8 @@ def drop(
 ) -> None:
     """Let work not be done: its messages stay without a summary, until retry takes it up again.
 
+    A parcel of which nothing is wanted any more is called off where it was handed in.
+
     \b
     Example:
       hypatia-mem jobs drop 1.40.5d41402abc4b
@@ -116,7 +118,25 @@ def drop(
         emit({"would_drop": rows}, text or "There is no such job.", as_json)
         return
     done = jobs_.drop(home, settings, ids, author=context.author(), now=now)
-    emit({"dropped": done}, f"Dropped: {', '.join(done)}", as_json)
+    rows_ = {
+        "dropped": list(done.ids),
+        "recalled": list(done.recalled),
+        "going_on": list(done.going_on),
+        "unreached": done.unreached,
+    }
+    emit(rows_, _dropped(done), as_json)
+
+
+def _dropped(done: Dropped) -> str:
+    lines = [f"Dropped: {', '.join(done.ids)}"]
+    lines += [f"Called off: {parcel}" for parcel in done.recalled]
+    lines += [f"{parcel} goes on: other work in it is still wanted." for parcel in done.going_on]
+    if done.unreached:
+        lines.append(
+            f"Its parcel could not be called off: {done.unreached}. The answer is thrown away; "
+            "drop it again to call it off."
+        )
+    return "\n".join(lines)
 
 
 def _row(one: Listed) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hypatia_mem.model import Author
     from hypatia_mem.store.opened import Store
 
-__all__ = ["Listed", "drop", "listed", "noted", "retry", "tallies"]
+__all__ = ["Dropped", "Listed", "drop", "listed", "noted", "retry", "tallies"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,20 @@ class Listed:
     again: datetime | None = None
     reason: str = ""
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Work that is not to be done: which, and what became of the parcels it was handed in with.
+
+    ``recalled`` were called off at the API; ``going_on`` hold other work, which is still wanted;
+    ``unreached`` says why one could not be called off.
+    """
+
+    ids: tuple[str, ...]
+    recalled: tuple[str, ...] = ()
+    going_on: tuple[str, ...] = ()
+    unreached: str = ""
 
 
 def listed(
@@ -129,10 +143,11 @@ def drop(
     *,
     author: Author,
     now: datetime,
-) -> list[str]:
+) -> Dropped:
     """Let work not be done: its messages stay as they are; ``retry`` takes it up again.
 
-    Returns the ids. Raises NotFound when there is no such work.
+    A parcel of which nothing is wanted any more is called off at the API, after the store was let
+    go of. Raises NotFound when there is no such work.
     """
     from dataclasses import replace
 
@@ -152,7 +167,31 @@ def drop(
                 jobs.put_job(txn, replace(job, state=JobState.DROPPED, next_at=None))
                 if one in due:
                     failing.keep_together(txn, due[one])
-    return list(ids)
+    out = {job.parcel for job in planner.jobs.values() if job.id in ids and job.parcel}
+    wanted = {job.parcel for job in planner.jobs.values() if job.id not in ids and _is_sent(job)}
+    recalled, unreached = _recalled(home, settings, sorted(out - wanted))
+    return Dropped(tuple(ids), recalled, _names(out & wanted), unreached)
+
+
+def _recalled(
+    home: Path, settings: Settings, parcels: Sequence[str]
+) -> tuple[tuple[str, ...], str]:
+    """Call parcels off; the work is dropped either way, so a failure is told and not raised."""
+    from hypatia_mem.memory.cascade import backfill
+    from hypatia_mem.memory.summarise.protocol import SummaryFailed
+
+    if not parcels:
+        return (), ""
+    try:
+        backfill.recall(home, settings, parcels)
+    except SummaryFailed as error:
+        return (), error.message
+    return _names(parcels), ""
+
+
+def _names(parcels: Iterable[str]) -> tuple[str, ...]:
+    """Return what the API calls these parcels; behind it stands the number of our own record."""
+    return tuple(sorted(one.partition(" ")[0] for one in parcels))
 
 
 def _all_known(ids: Sequence[str], known: Container[str]) -> None:
@@ -165,6 +204,10 @@ def _all_known(ids: Sequence[str], known: Container[str]) -> None:
 
 def _is_dropped(job: Job) -> bool:
     return job.state is JobState.DROPPED
+
+
+def _is_sent(job: Job) -> bool:
+    return job.state is JobState.SENT and bool(job.parcel)
 
 
 def _of_job(job: Job, items: int) -> Listed:

@@ -34,6 +34,7 @@ def model(server, home, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-mine")
     server.asked.clear()
     server.parcels.clear()
+    server.recalled.clear()
     server.hold = False
     server.says(GOOD)
     for key, value in {
@@ -136,6 +137,16 @@ def test_a_parcel_by_command(command, model):
     model.hold = False
     told = json.loads(command("cascade", "run", ALL, "--batch", "--yes", "--json")[1])
     assert (len(told["made"]), told["sent"]) == (2, None)
+
+
+def test_dropping_all_of_a_parcel_calls_it_off(command, model):
+    model.hold = True
+    command("cascade", "run", ALL, "--batch", "--yes")
+    first, second = (row["id"] for row in json.loads(command("jobs", "list", ALL, "--json")[1]))
+    assert "msgbatch_0 goes on: other work" in command("jobs", "drop", first)[1]
+    assert model.recalled == set()
+    assert "Called off: msgbatch_0" in command("jobs", "drop", second)[1]
+    assert model.recalled == {"msgbatch_0"}
 
 
 def test_a_parcel_needs_the_api(command, model, home):

@@ -51,6 +51,8 @@ class ModelServer:
     hold: bool = False
     asked: list[Asked] = field(default_factory=list)
     parcels: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    recalled: set[str] = field(default_factory=set)
+    refuses: int = 0  # the status with which the next recall is refused
     url: str = ""
 
     def start(self) -> ModelServer:
@@ -121,7 +123,9 @@ class _Handler(BaseHTTPRequestHandler):
             lines = []
             for one in state.parcels[name]:
                 step = state.take()
-                if step.status == 200:
+                if name in state.recalled:
+                    result = {"type": "canceled"}
+                elif step.status == 200:
                     result = {"type": "succeeded", "message": message(step, "m")}
                 else:
                     error = {"type": "api_error", "message": step.message}
@@ -140,12 +144,22 @@ class _Handler(BaseHTTPRequestHandler):
         state.meanwhile()
         if path.endswith("/count_tokens"):
             self._json(200, {"input_tokens": len(raw) // 4})
+        elif path.endswith("/cancel"):
+            self._recall(path.split("/")[4])
         elif path.endswith("/batches"):
             name = f"msgbatch_{len(state.parcels)}"
             state.parcels[name] = body["requests"]
             self._json(200, self._parcel(name, "in_progress"))
         else:
             self._answer(state.take(), str(body.get("model")))
+
+    def _recall(self, name: str) -> None:
+        if self.server_state.refuses:
+            error = {"type": "api_error", "message": "scripted refusal"}
+            self._json(self.server_state.refuses, {"type": "error", "error": error})
+            return
+        self.server_state.recalled.add(name)
+        self._json(200, self._parcel(name, "canceling"))
 
     def _parcel(self, name: str, state: str) -> dict[str, Any]:
         at = "2026-11-30T12:00:00Z"

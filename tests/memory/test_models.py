@@ -56,6 +56,7 @@ def model(server, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     server.asked.clear()
     server.parcels.clear()
+    server.recalled.clear()
     server.hold = False
     server.meanwhile = lambda: None
     server.says(GOOD)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.jobs import Call
 
-__all__ = ["Estimate", "Sent", "collect", "estimate", "send"]
+__all__ = ["Estimate", "Sent", "collect", "estimate", "recall", "send"]
 
 _LOG = logging.getLogger("hypatia_mem")
 _ANSWER_HOURS = 26  # a parcel that has no answer by then never will
@@ -270,25 +270,46 @@ def collect(home: Path, settings: Settings, *, now: datetime, author: Author) ->
     if settings.summary_by != "anthropic":
         return Report()
     with open_store(home, write=False) as store:
-        sent = [job for job in jobs.jobs(store).values() if job.state is JobState.SENT]
-        roots = [root.path for root in store.roots()] if sent else []
-    if not sent:
+        out = [job for job in jobs.jobs(store).values() if job.parcel]
+        roots = [root.path for root in store.roots()] if out else []
+    if not out:
         return Report()
     api, meter, one = _tools(home, settings, roots, author)
     made: list[Done] = []
     failed: list[str] = []
-    for parcel in sorted({job.parcel for job in sent}):
-        own = [job for job in sent if job.parcel == parcel]
+    for parcel in sorted({job.parcel for job in out}):
+        own = [job for job in out if job.parcel == parcel]
+        sent = [job for job in own if job.state is JobState.SENT]
         answers = api.fetch(parcel.partition(" ")[0])
         if answers is None:
-            if all(job.next_at is not None and now > job.next_at for job in own):
-                _give_up(home, own, author, now)
+            if sent and all(job.next_at is not None and now > job.next_at for job in sent):
+                _give_up(home, sent, author, now)
             continue
         _settle(home, meter, parcel.partition(" ")[2], answers, own, now)
-        got, lost = _take(home, settings, one, _by_ticket(answers), own, author, now)
-        made += got
-        failed += lost
+        _let_go(home, [job for job in own if job not in sent], author, now)
+        if sent:
+            got, lost = _take(home, settings, one, _by_ticket(answers), sent, author, now)
+            made += got
+            failed += lost
     return Report(tuple(made), tuple(failed))
+
+
+def recall(home: Path, settings: Settings, parcels: Sequence[str]) -> None:
+    """Ask the API not to work on these parcels any more, as jobs name them. Raises SummaryFailed.
+
+    What was answered by then is billed; ``collect`` writes down how much that was.
+    """
+    import os
+
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        roots = [root.path for root in store.roots()]
+    asked = replace(settings, summary_by="anthropic")  # who it was handed in to, whoever it is now
+    api = choosing.backend_of(home, asked, roots, os.environ)
+    assert isinstance(api, MessagesApi)
+    for parcel in parcels:
+        api.recall(parcel.partition(" ")[0])
 
 
 def _by_ticket(
@@ -399,6 +420,18 @@ def _settle(
         dollars=micro / 1e6,
     )
     meter.settle(replace(call, state="done"), total)
+
+
+def _let_go(home: Path, dropped: Sequence[Job], author: Author, now: datetime) -> None:
+    """Forget which parcel work was handed in with that a person has dropped since."""
+    from hypatia_mem.store import jobs
+    from hypatia_mem.store.connection import open_store
+
+    if not dropped:
+        return
+    with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
+        for job in dropped:
+            jobs.put_job(txn, replace(job, parcel=""))
 
 
 def _give_up(home: Path, own: Sequence[Job], author: Author, now: datetime) -> None:
