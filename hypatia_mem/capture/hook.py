@@ -86,9 +86,10 @@ def _handle(home: str, data: bytes, environ: Mapping[str, str], out: int) -> Non
     if event not in EVENTS:
         return
     conf = _read_conf(home)
-    if conf.get("capture") == "off":
-        return
     session = _session(data)
+    if conf.get("capture") == "off":
+        _quietly(_leave_out, home, session, data)
+        return
     if _is_internal(home, session, event, data, environ, conf):
         return
     kept, captured = _capture(home, session, data, environ)
@@ -142,14 +143,28 @@ def _is_internal(
     folders = (environ.get("CLAUDE_PROJECT_DIR", ""), _value(data, "cwd"))
     excluded = conf.get("excluded", "").split("\t")
     for folder in folders:
-        if folder and (_is_below(folder, home) or any(_is_named(folder, e) for e in excluded)):
+        if folder and _is_below(folder, home):
+            return True
+        if folder and any(_is_named(folder, e) for e in excluded):
+            _quietly(_leave_out, home, session, data)
             return True
     mark = f"{home}/{paths.TURNS}/{session}.internal"
     off_record = environ.get("HYPATIA_MEM_CAPTURE", "").lower() in ("off", "false", "no", "0")
     if off_record or (event == PROMPT and _has_marker(data)):
         _quietly(_touch, mark)
-        return True
-    return _age_mark(mark) is not None
+    elif _age_mark(mark) is None:
+        return False
+    _quietly(_leave_out, home, session, data)
+    return True
+
+
+def _leave_out(home: str, session: str, data: bytes) -> None:
+    """Note which turn is not to be kept: the session's transcript may be read for other turns."""
+    fd = system.open(f"{home}/{paths.TURNS}/{session}{paths.LEFT_OUT}", _COUNTER, 0o600)
+    try:
+        paths.write_all(fd, spool.session_name(_value(data, "prompt_id")).encode() + b"\n")
+    finally:
+        system.close(fd)
 
 
 def _is_below(folder: str, home: str) -> bool:

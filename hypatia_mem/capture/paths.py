@@ -45,6 +45,7 @@ STORE = "memory.duckdb"
 SPOOL = "spool"
 SPOOL_QUARANTINE = "spool/quarantine"
 TURNS = "turns"
+LEFT_OUT = ".off"  # beside a session's counter: the prompts that are not to be kept
 INDEX = "index"
 BRIEFS = "briefs"
 SNAPSHOTS = "snapshots"

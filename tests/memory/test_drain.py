@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hypatia_mem.capture import spool
+from hypatia_mem.capture import hook, spool
 from hypatia_mem.config import Settings
 from hypatia_mem.errors import StoreError
 from hypatia_mem.memory import curate, projects
@@ -455,6 +455,50 @@ def test_session_without_hooks_is_found_beside_a_known_one(world: World) -> None
     world.settle()
     assert [text for _, _, text in world.texts("s-lost")] == ["words of s-lost", "yes", "next"]
     assert world.texts("s-private") == []
+
+
+@pytest.mark.parametrize("way", ["setting", "project", "shell"])
+def test_what_was_said_off_the_record_stays_off(world: World, way: str) -> None:
+    """Capturing that is on again does not fetch from the transcript what was said meanwhile.
+
+    The turns before and after are kept; a fork that repeats the lines brings nothing either.
+    """
+    environ = {"HYPATIA_MEM_HOME": str(world.home), "CLAUDE_PROJECT_DIR": str(world.folder)}
+    off = {"setting": "capture=off", "project": f"excluded={world.folder}", "shell": ""}[way]
+
+    def say(words: str, *, kept: bool) -> None:
+        world.now += 5_000_000_000
+        (world.home / "hook.conf").write_text("" if kept else off + "\n")
+        shell = {"HYPATIA_MEM_CAPTURE": "off"} if way == "shell" and not kept else {}
+        body = {
+            "session_id": world.session,
+            "transcript_path": str(world.transcript),
+            "cwd": str(world.folder),
+            "prompt_id": words,
+        }
+        prompt = {**body, "hook_event_name": "UserPromptSubmit", "prompt": words}
+        stop = {**body, "hook_event_name": "Stop", "last_assistant_message": f"re {words}"}
+        hook.handle(json.dumps(prompt).encode(), {**environ, **shell}, 1)
+        world.line("user", words, promptId=words, promptSource="typed")
+        world.line("assistant", f"re {words}")
+        hook.handle(json.dumps(stop).encode(), {**environ, **shell}, 1)
+
+    world.now = int(datetime.now().timestamp() * 1e9)
+    say("open-1", kept=True)
+    say("private", kept=False)
+    if way != "shell":  # there the session stays off the record
+        say("open-2", kept=True)
+    fork = world.transcript.read_text("utf-8")
+    world.session = "s-2"
+    say("whole-session", kept=False)
+    world.session = "s-fork"
+    world.transcript.write_text(fork)
+    say("open-3", kept=True)
+    world.now += 60_000_000_000
+    world.settle(final=True)
+    said = {text for name in ("s-1", "s-2", "s-fork") for _, _, text in world.texts(name)}
+    kept = ["open-1", "open-3"] + ["open-2"] * (way != "shell")
+    assert said == {*kept, *(f"re {words}" for words in kept)}
 
 
 def test_line_written_twice_is_said_once(world: World) -> None:

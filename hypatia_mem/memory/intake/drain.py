@@ -11,18 +11,19 @@ behind it again is harmless: what is known is not stored twice.
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.capture import immediate, spool
+from hypatia_mem.capture import immediate, paths, spool
 from hypatia_mem.capture.hints import may_be_request, may_hold_secret
 from hypatia_mem.errors import IndexUnavailable, StoreBusy
 from hypatia_mem.memory import curate, deriving, projects
@@ -263,8 +264,10 @@ class Drain:
         for session_id, path in [*survey, *due.items()]:
             one = work.setdefault(session_id, _Work(session_id))
             one.transcript_path = one.transcript_path or path
+        left_out = _left_out(self.home) if work else {}
         for one in work.values():
             self._read_transcript(one, final=final)
+            _drop_left_out(one, left_out)
             for record in one.records:
                 reconcile.said(record, _redact)  # what takes long is remembered: no lease is held
         return [one for one in work.values() if one.records or one.readable]
@@ -627,6 +630,30 @@ def _first_time(path: Path) -> float:
             except ValueError:
                 continue
     return 0.0
+
+
+def _left_out(home: Path) -> dict[str, set[str]]:
+    """Return the prompts that are not to be kept, by the session in which they were typed."""
+    found: dict[str, set[str]] = {}
+    for path in (home / paths.TURNS).glob(f"*{paths.LEFT_OUT}"):
+        with contextlib.suppress(OSError):
+            found[path.stem] = set(path.read_text("ascii", "replace").split())
+    return found
+
+
+def _drop_left_out(one: _Work, left_out: Mapping[str, set[str]]) -> None:
+    """Take out of a transcript what was said while the person had capturing switched off.
+
+    A fork repeats the turns of another session, so all prompts count. What the client made of the
+    whole session (its title, a compaction's summary) tells of those turns too.
+    """
+    prompts = set().union(*left_out.values()) if left_out else set()
+    if one.session_id in left_out:
+        prompts.add("")
+    kept = tuple(message for message in one.messages if message.prompt_id not in prompts)
+    if len(kept) < len(one.messages) or one.session_id in left_out:
+        one.messages, one.summaries = kept, ()
+        one.titles = tuple(title for title in one.titles if title.custom)
 
 
 def _is_own(messages: Iterable[Message]) -> bool:
