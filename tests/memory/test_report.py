@@ -13,7 +13,8 @@ import pytest
 
 from hypatia_mem.capture import paths
 from hypatia_mem.errors import ConfigError
-from hypatia_mem.memory.intake.transcript import fold, read_lines
+from hypatia_mem.memory.intake.lines import read_lines
+from hypatia_mem.memory.intake.transcript import fold
 from hypatia_mem.memory.report import KINDS, PRICES_EXAMPLE, Span, bars, read_prices, report
 from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store

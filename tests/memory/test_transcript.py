@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from hypatia_mem.memory.intake import transcript
-from hypatia_mem.memory.intake.transcript import Folded, fold, read_lines
+from hypatia_mem.memory.intake.blocks import PART_CHARS
+from hypatia_mem.memory.intake.lines import Lines, read_lines
+from hypatia_mem.memory.intake.transcript import Folded, fold
 from hypatia_mem.model import Message
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "transcripts"
@@ -22,7 +23,7 @@ REMINDER = "<system-reminder>x</system-reminder>"
 HOOK_SHOWN_ONLY = {"blocked": [["user", "forbidden"]]}
 
 
-def lines_of(name: str) -> transcript.Lines:
+def lines_of(name: str) -> Lines:
     return read_lines(FIXTURES / f"{name}.jsonl", 0, 1 << 30)
 
 
@@ -189,7 +190,7 @@ class TestParts:
 
     def test_long_output_is_cut_after_it_was_redacted(self) -> None:
         secret = "S3CRET" * 10
-        output = "x" * (transcript.PART_CHARS - 30) + secret
+        output = "x" * (PART_CHARS - 30) + secret
         call = answer(text("hi"), {"type": "tool_use", "id": "c", "name": "Bash", "input": {}})
         result = user([{"type": "tool_result", "tool_use_id": "c", "content": output}])
         rows = list(enumerate([user("go"), call, result]))
@@ -214,8 +215,8 @@ class TestParts:
         kept = made.messages[1].parts[-1]["text"]
         assert kept.startswith("first line\nxxx")
         assert kept.endswith("x [gone] 2 failed, 56 passed")
-        assert f"[... {len(output) - transcript.PART_CHARS} characters left out ...]" in kept
-        assert len(kept) <= transcript.PART_CHARS
+        assert f"[... {len(output) - PART_CHARS} characters left out ...]" in kept
+        assert len(kept) <= PART_CHARS
 
     @pytest.mark.parametrize("name", NAMES)
     def test_what_every_response_cost_is_told_once(self, name: str) -> None:
@@ -391,7 +392,7 @@ class TestReading:
     def test_a_line_too_long_is_skipped_without_being_held(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(transcript, "MAX_LINE_BYTES", 3 << 20)
+        monkeypatch.setattr("hypatia_mem.memory.intake.lines.MAX_LINE_BYTES", 3 << 20)
         big = json.dumps({"a": "x" * (4 << 20)}).encode()
         path = self.write(tmp_path / "t", big, b"\n", b'{"a":2}\n')
         result = read_lines(path, 0)

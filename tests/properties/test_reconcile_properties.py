@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from hypatia_mem.capture.spool import Record
 from hypatia_mem.memory.intake import reconcile, transcript
+from hypatia_mem.memory.intake.lines import read_lines
 from hypatia_mem.memory.intake.reconcile import digest
+from hypatia_mem.memory.intake.turns import Carry
 from hypatia_mem.model import Message
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "transcripts"
@@ -84,7 +86,7 @@ class Reader:
         self.spool_cursor = 0
         self.read_to = 0
         self.checkpoint = 0
-        self.carry: transcript.Carry | None = None
+        self.carry: Carry | None = None
         self.stored: list[Message] = []
 
     def restart(self) -> None:
@@ -94,11 +96,11 @@ class Reader:
     def step(self, now_ns: int, *, limit: int = 1 << 30, final: bool = False) -> bool:
         """Read what there is and store it; True when nothing is left to read."""
         self.path.write_bytes(self.data[: self.written])
-        lines = transcript.read_lines(self.path, self.read_to, limit)
+        read = read_lines(self.path, self.read_to, limit)
         folded = transcript.fold(
-            lines.lines, self.carry, end=lines.next_offset, flush=final and lines.at_end
+            read.lines, self.carry, end=read.next_offset, flush=final and read.at_end
         )
-        self.read_to, self.carry = lines.next_offset, folded.carry
+        self.read_to, self.carry = read.next_offset, folded.carry
         self.checkpoint = folded.checkpoint
         records = self.records[self.spool_cursor : self.fired]
         ids = {one.uuid for one in folded.messages}
@@ -116,8 +118,8 @@ class Reader:
             growing=folded.open,
             records=records,
             now_ns=now_ns,
-            final=final and lines.at_end,
-            complete=lines.at_end,
+            final=final and read.at_end,
+            complete=read.at_end,
         )  # fmt: skip
         for amendment in plan.amend:
             before = self.stored[amendment.turn - 1]
@@ -127,7 +129,7 @@ class Reader:
         held = [n for n, one in enumerate(records) if any(one is w for w in plan.waiting)]
         self.spool_cursor += held[0] if held else len(records)
         assert len({one.uuid for one in self.stored}) == len(self.stored)
-        return lines.at_end and not plan.store
+        return read.at_end and not plan.store
 
     def finish(self) -> list[list[str]]:
         """Let everything be there, read it to the end, and return who said what."""
@@ -142,8 +144,8 @@ class Reader:
 def mother_of(name: str) -> set[str]:
     if name != "forked":
         return set()
-    lines = transcript.read_lines(FIXTURES / "rewound.jsonl", 0)
-    folded = transcript.fold(lines.lines, end=lines.next_offset, flush=True)
+    read = read_lines(FIXTURES / "rewound.jsonl", 0)
+    folded = transcript.fold(read.lines, end=read.next_offset, flush=True)
     return {one.uuid for one in folded.messages}
 
 

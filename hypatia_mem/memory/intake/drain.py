@@ -27,7 +27,10 @@ from hypatia_mem.capture import immediate, paths, spool
 from hypatia_mem.capture.hints import may_be_request, may_hold_secret
 from hypatia_mem.errors import IndexUnavailable, StoreBusy
 from hypatia_mem.memory import curate, deriving, projects
-from hypatia_mem.memory.intake import reconcile, transcript
+from hypatia_mem.memory.intake import reconcile
+from hypatia_mem.memory.intake.lines import read_lines
+from hypatia_mem.memory.intake.transcript import fold
+from hypatia_mem.memory.intake.turns import Carry, Facts, Title
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel, Message, Session
 
 if TYPE_CHECKING:
@@ -67,9 +70,9 @@ class _Work:
     transcript_path: str = ""
     messages: tuple[Message, ...] = ()
     open: frozenset[str] = frozenset()
-    titles: tuple[transcript.Title, ...] = ()
+    titles: tuple[Title, ...] = ()
     summaries: tuple[str, ...] = ()
-    facts: transcript.Facts | None = None
+    facts: Facts | None = None
     readable: bool = False
     complete: bool = True  # the transcript has been read to its end
     checkpoint: int = 0
@@ -91,7 +94,7 @@ class _Tail:
     """How far a transcript has been read in this process."""
 
     read_to: int
-    carry: transcript.Carry | None = None
+    carry: Carry | None = None
 
 
 class Drain:
@@ -280,12 +283,12 @@ class Drain:
         if tail is None:
             tail = self._tails[key] = _Tail((self._cursors or {}).get(key, 0))
         try:
-            lines = transcript.read_lines(one.transcript_path, tail.read_to, TRANSCRIPT_BYTES)
+            lines = read_lines(one.transcript_path, tail.read_to, TRANSCRIPT_BYTES)
         except OSError:
             return
         one.readable = True
         one.complete = lines.at_end
-        folded = transcript.fold(
+        folded = fold(
             lines.lines,
             None if lines.restarted else tail.carry,
             end=lines.next_offset,
@@ -520,7 +523,7 @@ def keep_house(home: Path, settings: Settings, *, now: datetime, beat: Callable[
 
 
 def _session(one: _Work, plan: reconcile.Plan, scope: str, title: str) -> Session:
-    facts = one.facts or transcript.Facts()
+    facts = one.facts or Facts()
     ends = [r for r in one.records if r.event.get("hook_event_name") == "SessionEnd"]
     times = [_at(record) for record in one.records] + [message.at for message in plan.store]
     client = next((r.client for r in one.records if r.client), "")
@@ -619,7 +622,7 @@ def _younger(folder: Path, born: float) -> list[Path]:
 def _first_time(path: Path) -> float:
     """Return when the first dated line of a transcript was written, 0 when nothing says so."""
     try:
-        lines = transcript.read_lines(path, 0, 64 * 1024).lines
+        lines = read_lines(path, 0, 64 * 1024).lines
     except OSError:
         return 0.0
     for _, line in lines:

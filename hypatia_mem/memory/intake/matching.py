@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from hypatia_mem.memory.intake.transcript import BLANK, clean
+from hypatia_mem.memory.intake.blocks import BLANK, clean
 
 if TYPE_CHECKING:
     from hypatia_mem.capture.spool import Record

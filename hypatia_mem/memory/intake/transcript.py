@@ -1,7 +1,7 @@
 """Read the client's transcript: which messages a person would count in it, in order.
 
-``read_lines`` turns a file into parsed lines, ``fold`` turns lines into messages. Neither looks
-at a store or a clock, so the same bytes always give the same messages with the same ids.
+``lines`` turns a file into parsed lines, ``fold`` turns lines into messages. Neither looks at a
+store or a clock, so the same bytes always give the same messages with the same ids.
 
 The unit is the *turn*: a prompt and everything up to the next prompt. Folding may begin at the
 start of any turn, and ``Folded.checkpoint`` is the only thing that has to survive a restart: it
@@ -26,128 +26,42 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from hypatia_mem.memory.intake.blocks import (
+    PART_CHARS,
+    Redact,
+    blocks_of,
+    clean,
+    cut,
+    image_of,
+    tagged,
+    text_of,
+    texts_cut,
+    time_of,
+    tokens_of,
+    words,
+)
+from hypatia_mem.memory.intake.turns import (
+    SYNTHETIC,
+    Carry,
+    Facts,
+    Said,
+    Title,
+    Turn,
+    messages_of,
+)
 from hypatia_mem.model import Message
 
-__all__ = ["BLANK", "Carry", "Facts", "Folded", "Lines", "Title", "clean", "fold", "read_lines"]
+__all__ = ["Folded", "fold"]
 
-PART_CHARS = 2000  # of a tool's input or output that are kept
-TAIL_CHARS = 760  # of them from its end: that is where an output says how it ended
-REDACT_CHARS = 65_536  # redacted before the cut, so that a cut never halves a secret
-MAX_LINE_BYTES = 64 << 20
 SEEN_LINES = 1000
-SYNTHETIC = "<synthetic>"  # the model of what the client itself wrote
-MAX_TOKENS = 2**31 - 1
-CHUNK_BYTES = 1 << 20
-DEFAULT_LIMIT_BYTES = 8 << 20
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  naive UTC, as everywhere in the program
-
-# Whole requests, repeated for every model call: most of the bytes of a new client's transcript.
-_NOISE = (b'{"type":"api-request', b'{"type":"cost-state', b'{"type":"file-history')
 
 _INTERRUPT = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
-_TAG = {
-    name: re.compile(rf"<{name}>(.*?)</{name}>", re.DOTALL)
-    for name in ("command-name", "command-args", "bash-input", "bash-stdout", "bash-stderr")
-}
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SILENT = "No response requested."
-# What the client trims off an answer before it hands it to a hook.
-BLANK = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
-    map(chr, range(0x2000, 0x200B))
-)
-
-Redact = Callable[[str], str]
-
-
-class Lines(NamedTuple):
-    """Parsed lines of a transcript and where to read on.
-
-    ``lines`` are pairs (byte offset, object); ``bad`` counts lines that were no JSON object;
-    ``restarted`` tells that the file had become shorter than the offset and was read from 0;
-    ``at_end`` that no whole line is left behind ``next_offset``.
-    """
-
-    lines: list[tuple[int, dict[str, Any]]]
-    next_offset: int
-    bad: int = 0
-    restarted: bool = False
-    at_end: bool = True
-
-
-class Title(NamedTuple):
-    """A session's name; one a person gave (``custom``) beats one the client made up."""
-
-    text: str
-    custom: bool
-
-
-@dataclass(slots=True)
-class Facts:
-    """What the lines say about their session; empty where they say nothing."""
-
-    session_id: str = ""
-    cwd: str = ""  # the first one: where the session began
-    git_branch: str = ""  # the last one
-    version: str = ""
-    entrypoint: str = ""
-    forked_from: str = ""
-    started_at: datetime | None = None
-    updated_at: datetime | None = None
-
-
-@dataclass(slots=True)
-class _Said:
-    """One message in the making: a prompt, or one response of the model."""
-
-    role: str
-    uuid: str
-    parent_uuid: str
-    at: datetime
-    key: str = ""  # the response id
-    texts: list[str] = field(default_factory=list)
-    parts: list[dict[str, Any]] = field(default_factory=list)
-    flags: set[str] = field(default_factory=set)
-    tokens: int = 0
-    model: str = ""
-    usage: dict[str, int] = field(default_factory=dict)
-    closed: bool = True
-    synthetic: bool = False
-
-
-@dataclass(slots=True)
-class _Turn:
-    offset: int
-    prompt_id: str = ""
-    said: list[_Said] = field(default_factory=list)
-    calls: dict[str, _Said] = field(default_factory=dict)
-    done: bool = False
-
-    def prompt(self) -> _Said | None:
-        return next((one for one in self.said if one.role == "user"), None)
-
-
-@dataclass(slots=True)
-class Carry:
-    """Where a fold stopped; hand it to the next one. Only ``checkpoint`` outlives the process."""
-
-    checkpoint: int = 0
-    facts: Facts = field(default_factory=Facts)
-    turn: _Turn | None = None
-    begun: bool = False
-    headless: bool = False  # at the start of the file, and no prompt yet
-    command: tuple[_Said, int, str, bool] | None = None  # said, offset, prompt id, is custom
-    bash: _Said | None = None
-    caveats: set[str] = field(default_factory=set)
-    absorbed: set[str] = field(default_factory=set)
-    last_at: datetime = EPOCH
-    seen: dict[str, None] = field(default_factory=dict)  # ids of the last lines, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,84 +81,6 @@ class Folded:
     titles: tuple[Title, ...]
     summaries: tuple[str, ...]
     facts: Facts
-
-
-def clean(text: str) -> str:
-    """Join surrogate pairs and replace lone halves, so that the text can be encoded."""
-    if _SURROGATE.search(text) is None:
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-# ---------------------------------------------------------------- reading
-
-
-def read_lines(path: str | Path, offset: int, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Lines:
-    """Read complete lines from ``offset`` on, at least one and about ``limit_bytes`` in all.
-
-    Never goes past the last newline: what stands behind it may be half a line. A file shorter
-    than ``offset`` is read from its start (the ids of messages make that harmless). Lines that
-    are no JSON object, and lines above 64 MiB, are skipped and counted. Raises OSError.
-    """
-    with Path(path).open("rb") as stream:
-        size = stream.seek(0, 2)
-        restarted = size < offset
-        start = 0 if restarted else offset
-        stream.seek(start)
-        found: list[tuple[int, dict[str, Any]]] = []
-        bad = 0
-        end = start
-        for at, raw, after in _raw_lines(stream, start):
-            parsed = _parse(raw)
-            if isinstance(parsed, dict):
-                found.append((at, parsed))
-            elif parsed is None:
-                bad += 1
-            end = after
-            if end - start >= limit_bytes:
-                return Lines(found, end, bad, restarted, at_end=end >= size)
-    return Lines(found, end, bad, restarted)
-
-
-def _raw_lines(stream: BinaryIO, offset: int) -> Iterator[tuple[int, bytes | None, int]]:
-    """Yield (offset, bytes or None when too long, offset behind) of every complete line."""
-    pending: list[bytes] = []
-    held = 0
-    start = offset
-    position = offset
-    while chunk := stream.read(CHUNK_BYTES):
-        begin = 0
-        while (cut := chunk.find(b"\n", begin)) >= 0:
-            piece = chunk[begin:cut]
-            behind = position + cut + 1
-            too_long = held + len(piece) > MAX_LINE_BYTES
-            yield start, None if too_long else b"".join([*pending, piece]), behind
-            pending, held, start, begin = [], 0, behind, cut + 1
-        rest = chunk[begin:]
-        held += len(rest)
-        if held <= MAX_LINE_BYTES:
-            pending.append(rest)
-        else:
-            pending.clear()
-        position += len(chunk)
-
-
-def _parse(raw: bytes | None) -> dict[str, Any] | bool | None:
-    """Return the object, False for a line to pass over, None for a bad one."""
-    if raw is None:
-        return None
-    if not raw.strip():
-        return False
-    if raw[:40].replace(b" ", b"").startswith(_NOISE):
-        return False
-    try:
-        parsed = json.loads(raw.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, dict) else None
-
-
-# ---------------------------------------------------------------- folding
 
 
 def _as_is(text: str) -> str:
@@ -311,7 +147,7 @@ class _Folder:
 
         The last thousand are remembered; an older one's message is known by its id anyway.
         """
-        uuid = _str(line.get("uuid"))
+        uuid = words(line.get("uuid"))
         if not uuid:
             return False
         content = str(line.get("message") or line.get("attachment")).encode("utf-8", "replace")
@@ -342,7 +178,7 @@ class _Folder:
         messages = list(self.ended)
         growing: set[str] = set()
         if turn is not None and not state.headless:
-            messages += self._messages(turn)
+            messages += messages_of(turn, self.state.facts.session_id)
             growing = {one.uuid for one in turn.said if not one.closed}
         return Folded(
             messages=tuple(messages),
@@ -356,27 +192,27 @@ class _Folder:
 
     def _note(self, line: Mapping[str, Any]) -> None:
         facts = self.state.facts
-        facts.session_id = facts.session_id or _str(line.get("sessionId"))
-        facts.cwd = facts.cwd or clean(_str(line.get("cwd")))
-        facts.git_branch = clean(_str(line.get("gitBranch"))) or facts.git_branch
-        facts.version = _str(line.get("version")) or facts.version
-        facts.entrypoint = _str(line.get("entrypoint")) or facts.entrypoint
+        facts.session_id = facts.session_id or words(line.get("sessionId"))
+        facts.cwd = facts.cwd or clean(words(line.get("cwd")))
+        facts.git_branch = clean(words(line.get("gitBranch"))) or facts.git_branch
+        facts.version = words(line.get("version")) or facts.version
+        facts.entrypoint = words(line.get("entrypoint")) or facts.entrypoint
         origin = line.get("forkedFrom")
         if isinstance(origin, Mapping) and not facts.forked_from:
-            facts.forked_from = _str(origin.get("sessionId"))
-        at = _time(line.get("timestamp"))
+            facts.forked_from = words(origin.get("sessionId"))
+        at = time_of(line.get("timestamp"))
         if at is None:
             return
         self.state.last_at = at
         facts.started_at = at if facts.started_at is None else min(facts.started_at, at)
         facts.updated_at = at if facts.updated_at is None else max(facts.updated_at, at)
 
-    def _said(self, role: str, line: Mapping[str, Any]) -> _Said:
-        return _Said(
+    def _said(self, role: str, line: Mapping[str, Any]) -> Said:
+        return Said(
             role=role,
-            uuid=_str(line.get("uuid")),
-            parent_uuid=_str(line.get("parentUuid")),
-            at=_time(line.get("timestamp")) or self.state.last_at,
+            uuid=words(line.get("uuid")),
+            parent_uuid=words(line.get("parentUuid")),
+            at=time_of(line.get("timestamp")) or self.state.last_at,
         )
 
     # -- prompts and what looks like one
@@ -384,14 +220,14 @@ class _Folder:
     def _user(self, offset: int, line: Mapping[str, Any]) -> None:
         message = line.get("message")
         content = message.get("content") if isinstance(message, Mapping) else None
-        blocks = _blocks(content)
+        blocks = blocks_of(content)
         if line.get("isCompactSummary"):
             self._close()
-            text = _text(blocks).strip()
+            text = text_of(blocks).strip()
             if text:
                 self.summaries.append(self._redact(clean(text)))
         elif line.get("isMeta"):
-            self._meta(line, _text(blocks))
+            self._meta(line, text_of(blocks))
         elif any(block.get("type") == "tool_result" for block in blocks):
             self._results(blocks)
         elif "toolUseResult" not in line:
@@ -399,20 +235,20 @@ class _Folder:
 
     def _meta(self, line: Mapping[str, Any], text: str) -> None:
         """Take a line the client wrote for the model: a command's body, or a caveat."""
-        prompt_id = _str(line.get("promptId"))
+        prompt_id = words(line.get("promptId"))
         if text.startswith("<local-command-caveat>"):
-            self.state.caveats = {prompt_id, _str(line.get("uuid"))} - {""}
+            self.state.caveats = {prompt_id, words(line.get("uuid"))} - {""}
         elif self.state.command is not None and self.state.command[2] == prompt_id:
             self._decide_command(custom=True)
 
     def _prompt(
         self, offset: int, line: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]
     ) -> None:
-        text = clean(_text(blocks))
+        text = clean(text_of(blocks))
         origin = line.get("origin")
-        kind = _str(origin.get("kind")) if isinstance(origin, Mapping) else ""
+        kind = words(origin.get("kind")) if isinstance(origin, Mapping) else ""
         named = bool(line.get("promptSource"))
-        prompt_id = _str(line.get("promptId"))
+        prompt_id = words(line.get("promptId"))
         if kind == "task-notification" or (
             kind != "human" and text.startswith("<task-notification>")
         ):
@@ -420,7 +256,7 @@ class _Folder:
             self._begin(offset, prompt_id)
         elif not named and self._of_client(offset, line, text, prompt_id):
             return
-        elif _str(line.get("uuid")) in self.state.absorbed:
+        elif words(line.get("uuid")) in self.state.absorbed:
             return  # the same prompt was already shown as one absorbed by the running turn
         else:
             self._typed(offset, line, blocks, text)
@@ -432,7 +268,7 @@ class _Folder:
         blocks: Sequence[Mapping[str, Any]],
         text: str,
     ) -> None:
-        images = [_image(block) for block in blocks if block.get("type") == "image"]
+        images = [image_of(block) for block in blocks if block.get("type") == "image"]
         if not text.strip() and not images:
             return
         if not line.get("promptSource") and not _REMINDER.sub("", text).strip() and not images:
@@ -442,7 +278,7 @@ class _Folder:
         said.parts = images
         if line.get("promptSource") == "queued":
             said.flags.add("queued")
-        self._begin(offset, _str(line.get("promptId")), said)
+        self._begin(offset, words(line.get("promptId")), said)
 
     def _of_client(self, offset: int, line: Mapping[str, Any], text: str, prompt_id: str) -> bool:
         """Handle text that the client itself put into a user line; False when it is not such."""
@@ -452,12 +288,12 @@ class _Folder:
         elif head.startswith(("<local-command-stdout>", "<local-command-stderr>")):
             self._decide_command(custom=False)
         elif head.startswith("<local-command-caveat>"):
-            self.state.caveats = {prompt_id, _str(line.get("uuid"))} - {""}
+            self.state.caveats = {prompt_id, words(line.get("uuid"))} - {""}
         elif head.startswith(("<bash-stdout>", "<bash-stderr>")):
             self._bash_output(text)
         elif head.startswith("<bash-input>"):
             self._bash(offset, line, text, prompt_id)
-        elif head.startswith(("<command-name>", "<command-message>")) and _tag(
+        elif head.startswith(("<command-name>", "<command-message>")) and tagged(
             "command-name", text
         ):
             self._command(offset, line, text, prompt_id)
@@ -469,10 +305,10 @@ class _Folder:
         """Hold a slash command back: only what follows tells a skill from a built-in."""
         looks_custom = text.lstrip().startswith("<command-message>")
         self._decide_command(custom=self.state.command is not None and self.state.command[3])
-        parent = _str(line.get("parentUuid"))
+        parent = words(line.get("parentUuid"))
         if {prompt_id, parent} & self.state.caveats:
             return
-        name, arguments = _tag("command-name", text).strip(), _tag("command-args", text).strip()
+        name, arguments = tagged("command-name", text).strip(), tagged("command-args", text).strip()
         said = self._said("user", line)
         said.flags.add("command")
         said.texts = [self._redact(f"{name} {arguments}" if arguments else name)]
@@ -486,7 +322,7 @@ class _Folder:
 
     def _bash(self, offset: int, line: Mapping[str, Any], text: str, prompt_id: str) -> None:
         said = self._said("user", line)
-        said.texts = [self._redact("!" + _tag("bash-input", text))]
+        said.texts = [self._redact("!" + tagged("bash-input", text))]
         said.closed = False  # its output comes on the next line
         self._begin(offset, prompt_id, said)
         self.state.bash = said
@@ -495,10 +331,14 @@ class _Folder:
         said, self.state.bash = self.state.bash, None
         if said is None:
             return
-        output, errors = _tag("bash-stdout", text), _tag("bash-stderr", text)
+        output, errors = tagged("bash-stdout", text), tagged("bash-stderr", text)
         said.closed = True
         said.parts.append(
-            {"type": "bash", "stdout": self._cut(output), "stderr": self._cut(errors)}
+            {
+                "type": "bash",
+                "stdout": cut(output, self._redact),
+                "stderr": cut(errors, self._redact),
+            }
         )
 
     def _interrupt(self) -> None:
@@ -518,24 +358,24 @@ class _Folder:
         held = line.get("attachment")
         if not isinstance(held, Mapping) or held.get("type") != "queued_command":
             return
-        blocks = _blocks(held.get("prompt"))
-        text = clean(_text(blocks))
+        blocks = blocks_of(held.get("prompt"))
+        text = clean(text_of(blocks))
         origin = held.get("origin")
-        kind = _str(origin.get("kind")) if isinstance(origin, Mapping) else ""
+        kind = words(origin.get("kind")) if isinstance(origin, Mapping) else ""
         if held.get("commandMode", "prompt") != "prompt" or kind not in ("", "human"):
             return
         if not kind and text.startswith("<task-notification>"):
             return
-        images = [_image(block) for block in blocks if block.get("type") == "image"]
+        images = [image_of(block) for block in blocks if block.get("type") == "image"]
         if (not text.strip() and not images) or line.get("isMeta") or held.get("isMeta"):
             return
         self._close()
         said = self._said("user", line)
-        said.at = _time(held.get("timestamp")) or said.at
+        said.at = time_of(held.get("timestamp")) or said.at
         said.texts = [self._redact(text if text.strip() else "[image]")]
         said.parts = images
         said.flags.add("queued")
-        self.state.absorbed.add(_str(held.get("source_uuid")) or said.uuid)
+        self.state.absorbed.add(words(held.get("source_uuid")) or said.uuid)
         self._running(offset).said.append(said)
 
     # -- the model
@@ -544,12 +384,12 @@ class _Folder:
         message = line.get("message")
         if not isinstance(message, Mapping):
             return
-        blocks = _blocks(message.get("content"))
+        blocks = blocks_of(message.get("content"))
         if line.get("isApiErrorMessage"):
             self._fail()
             return
         synthetic = message.get("model") == SYNTHETIC
-        if synthetic and _text(blocks).strip() in ("", _SILENT):
+        if synthetic and text_of(blocks).strip() in ("", _SILENT):
             return
         if self.state.command is not None:
             self._decide_command(custom=True)
@@ -561,8 +401,8 @@ class _Folder:
         for block in blocks:
             self._block(turn, said, block)
 
-    def _response(self, turn: _Turn, line: Mapping[str, Any], message: Mapping[str, Any]) -> _Said:
-        key = _str(message.get("id")) or _str(line.get("uuid"))
+    def _response(self, turn: Turn, line: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
+        key = words(message.get("id")) or words(line.get("uuid"))
         said = next((one for one in reversed(turn.said) if one.key == key), None)
         if said is None:
             self._close()
@@ -570,28 +410,30 @@ class _Folder:
             said.key = key
             said.closed = False
             turn.said.append(said)
-        said.model = said.model or clean(_str(message.get("model")))
-        for name, tokens in _usage(message.get("usage")).items():  # grows from line to line
+        said.model = said.model or clean(words(message.get("model")))
+        for name, tokens in tokens_of(message.get("usage")).items():  # grows from line to line
             said.usage[name] = max(said.usage.get(name, 0), tokens)
         said.tokens = said.usage.get("output_tokens", 0)
         return said
 
-    def _block(self, turn: _Turn, said: _Said, block: Mapping[str, Any]) -> None:
+    def _block(self, turn: Turn, said: Said, block: Mapping[str, Any]) -> None:
         kind = block.get("type")
         if kind == "text":
-            text = clean(_str(block.get("text")))
+            text = clean(words(block.get("text")))
             if text.strip():
                 said.texts.append(self._redact(text))
         elif kind == "thinking":
-            said.parts.append({"type": "reasoning", "text": self._cut(_str(block.get("thinking")))})
+            said.parts.append(
+                {"type": "reasoning", "text": cut(words(block.get("thinking")), self._redact)}
+            )
         elif kind in ("tool_use", "server_tool_use"):
-            call = _str(block.get("id"))
+            call = words(block.get("id"))
             # Each text by itself: escaped as JSON, a line's end no longer ends a secret's line.
-            made = json.dumps(self._texts_cut(block.get("input")), ensure_ascii=False)
+            made = json.dumps(texts_cut(block.get("input"), self._redact), ensure_ascii=False)
             said.parts.append(
                 {
                     "type": "tool_use",
-                    "name": clean(_str(block.get("name"))),
+                    "name": clean(words(block.get("name"))),
                     "input": self._redact(made)[:PART_CHARS],
                     "id": call,
                 }
@@ -605,22 +447,22 @@ class _Folder:
         for block in blocks:
             if block.get("type") != "tool_result":
                 continue
-            call = _str(block.get("tool_use_id"))
+            call = words(block.get("tool_use_id"))
             caller = turn.calls.get(call)
             if caller is None:
                 continue
-            inner = _blocks(block.get("content"))
-            text = _text(inner)
+            inner = blocks_of(block.get("content"))
+            text = text_of(inner)
             caller.parts.append(
                 {
                     "type": "tool_result",
                     "id": call,
-                    "text": self._cut(text),
+                    "text": cut(text, self._redact),
                     "length": len(text),
                     "is_error": bool(block.get("is_error")),
                 }
             )
-            caller.parts += [_image(one) for one in inner if one.get("type") == "image"]
+            caller.parts += [image_of(one) for one in inner if one.get("type") == "image"]
 
     def _fail(self) -> None:
         turn = self.state.turn
@@ -647,20 +489,20 @@ class _Folder:
             ("ai-title", "aiTitle", False),
             ("summary", "summary", False),
         ):
-            text = clean(_str(line.get(key))).strip() if kind == name else ""
+            text = clean(words(line.get(key))).strip() if kind == name else ""
             if text:
                 self.titles.append(Title(self._redact(text), custom))
 
     # -- turns
 
-    def _running(self, offset: int) -> _Turn:
+    def _running(self, offset: int) -> Turn:
         if self.state.turn is None:
             self._begin(offset, "")
         turn = self.state.turn
         assert turn is not None
         return turn
 
-    def _begin(self, offset: int, prompt_id: str, said: _Said | None = None) -> None:
+    def _begin(self, offset: int, prompt_id: str, said: Said | None = None) -> None:
         """Start a turn; ``said`` is its prompt, None when nobody typed one."""
         state = self.state
         if state.command is not None:  # nothing has decided it: its looks do
@@ -675,7 +517,7 @@ class _Folder:
                 before.offset = 0  # a restart has to find it headless again
                 return
         self._end_turn()
-        state.turn = _Turn(offset, prompt_id)
+        state.turn = Turn(offset, prompt_id)
         state.bash = None
         if said is not None:
             state.turn.said.append(said)
@@ -686,7 +528,7 @@ class _Folder:
         turn = self.state.turn
         if turn is not None and not self.state.headless:
             turn.done = True
-            self.ended += self._messages(turn)
+            self.ended += messages_of(turn, self.state.facts.session_id)
             self.state.turn = None
 
     def _close(self) -> None:
@@ -694,143 +536,3 @@ class _Folder:
         if turn is not None:
             for one in turn.said:
                 one.closed = True
-
-    def _messages(self, turn: _Turn) -> list[Message]:
-        """Give a turn's messages; parts of responses without text go to a neighbour."""
-        spoken = [one for one in turn.said if one.texts]
-        answers = [one for one in spoken if one.role == "assistant"]
-        prompt = turn.prompt()
-        extra: dict[int, list[dict[str, Any]]] = {}
-        waiting: list[dict[str, Any]] = []
-        last: _Said | None = None
-        for one in turn.said:
-            if one.role != "assistant":
-                continue
-            if one.texts:
-                extra[id(one)] = [*waiting, *one.parts, *_cost(one)]
-                waiting, last = [], one
-            else:
-                waiting += [*one.parts, *_cost(one)]
-        if waiting and last is not None:
-            extra[id(last)] += waiting
-        elif turn.done and prompt is not None and not answers:
-            extra[id(prompt)] = [*prompt.parts, *waiting]
-            prompt.flags.add("unanswered")
-        return [self._message(turn, one, extra.get(id(one), one.parts)) for one in spoken]
-
-    def _message(self, turn: _Turn, one: _Said, parts: Sequence[Mapping[str, Any]]) -> Message:
-        flags = set(one.flags)
-        text = "\n".join(one.texts)
-        if one.role == "assistant":
-            text = "\n\n".join(one.texts).strip(BLANK)
-            if len(one.texts) > 1:
-                flags.add("blocks")  # a hook is told the last one only
-            if not turn.done:
-                flags.add("partial")
-        return Message(
-            session_id=self.state.facts.session_id,
-            uuid=one.uuid,
-            role=one.role,
-            text=text,
-            at=one.at,
-            parent_uuid=one.parent_uuid,
-            prompt_id=turn.prompt_id,
-            response_id=one.key,
-            parts=tuple(parts),
-            tokens=one.tokens,
-            flags=tuple(sorted(flags)),
-        )
-
-    def _texts_cut(self, value: object) -> object:
-        """Redact and shorten every text of a tool's input, however deep."""
-        if isinstance(value, str):
-            return self._cut(value)
-        if isinstance(value, list):
-            return [self._texts_cut(item) for item in value]
-        if isinstance(value, Mapping):
-            return {self._cut(str(key)): self._texts_cut(item) for key, item in value.items()}
-        return value
-
-    def _cut(self, text: str) -> str:
-        """Return the beginning and the end of what is too long, redacted before it is cut."""
-        head = self._redact(clean(text[:REDACT_CHARS]))
-        if len(text) <= REDACT_CHARS and len(head) <= PART_CHARS:
-            return head
-        tail = self._redact(clean(text[-REDACT_CHARS:])) if len(text) > REDACT_CHARS else head
-        gap = f"\n[... {len(text) - PART_CHARS} characters left out ...]\n"
-        room = PART_CHARS - TAIL_CHARS - len(gap)
-        return f"{head[:room]}{gap}{tail[-TAIL_CHARS:]}"
-
-
-# ---------------------------------------------------------------- small readers
-
-
-def _str(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _blocks(content: object) -> list[Mapping[str, Any]]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    if isinstance(content, list):
-        return [block for block in content if isinstance(block, Mapping)]
-    return []
-
-
-def _text(blocks: Sequence[Mapping[str, Any]]) -> str:
-    return "\n".join(_str(block.get("text")) for block in blocks if block.get("type") == "text")
-
-
-def _usage(usage: object) -> dict[str, int]:
-    """Return a response's tokens by what they are priced by; what it does not say is left out."""
-    if not isinstance(usage, Mapping):
-        return {}
-    written = usage.get("cache_creation")
-    found = {
-        "input_tokens": usage.get("input_tokens"),
-        "output_tokens": usage.get("output_tokens"),
-        "cache_read_tokens": usage.get("cache_read_input_tokens"),
-        "cache_write_tokens": usage.get("cache_creation_input_tokens"),
-        "cache_write_1h_tokens": written.get("ephemeral_1h_input_tokens")
-        if isinstance(written, Mapping)
-        else None,
-    }
-    return {
-        name: min(count, MAX_TOKENS)
-        for name, count in found.items()
-        if isinstance(count, int) and not isinstance(count, bool) and count >= 0
-    }
-
-
-def _cost(said: _Said) -> list[dict[str, Any]]:
-    """Return the part that says what a response cost: none for text the client made up."""
-    if not said.usage or said.model in ("", SYNTHETIC):
-        return []
-    return [{"type": "usage", "model": said.model, **said.usage}]
-
-
-def _image(block: Mapping[str, Any]) -> dict[str, Any]:
-    source = block.get("source")
-    held = source if isinstance(source, Mapping) else {}
-    data = _str(held.get("data"))
-    return {
-        "type": "image",
-        "media_type": _str(held.get("media_type")),
-        "bytes": len(data) * 3 // 4 - data[-2:].count("="),
-        "digest": hashlib.sha256(data.encode("utf-8", "replace")).hexdigest()[:12],
-    }
-
-
-def _tag(name: str, text: str) -> str:
-    found = _TAG[name].search(text)
-    return found.group(1) if found else ""
-
-
-def _time(value: object) -> datetime | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo is not None else at
