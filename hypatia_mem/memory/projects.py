@@ -340,13 +340,33 @@ def _is_another_repository(root: KnownRoot, identity: Identity) -> bool:
     """Tell whether the path now holds a repository other than the one remembered there.
 
     ``git init`` in a known folder, or a fresh clone of the same remote, is still that project;
-    two different remotes, or two histories with nothing in common to show, are not.
+    two different remotes, or two histories with nothing in common to show, are not: what is told
+    of another repository cannot be untold, while ``project merge`` joins two that are one.
     """
     if root.git_key == identity.git_key or not root.git_key or not identity.git_key:
         return False
     if root.origin_key and root.origin_key == identity.origin_key:
         return False
-    return root.remote != identity.remote
+    return not root.remote or _address(root.remote) != _address(identity.remote)
+
+
+def _address(remote: str) -> str:
+    """Return what the addresses of one repository have in common, however it is reached.
+
+    >>> _address("git@host.org:me/app.git") == _address("https://host.org/me/app")
+    True
+    """
+    scheme, _, rest = remote.rpartition("://")
+    host, colon, path = rest.partition(":")
+    if not scheme and colon and "/" not in host and len(host) > 1:  # user@host:path
+        rest = f"{host}/{path.lstrip('/')}"
+    elif re.match(r"\d+/", path):  # a port, which only one of the ways has
+        rest = f"{host}/{path.partition('/')[2]}"
+    user, at, after = rest.partition("@")
+    if at and "/" not in user:
+        rest = after
+    host, slash, path = rest.partition("/")
+    return f"{host.lower()}{slash}{path.rstrip('/').removesuffix('.git')}"
 
 
 def _free_scope(identity: Identity, scopes: Iterable[str]) -> str:

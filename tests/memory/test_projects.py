@@ -57,6 +57,20 @@ def root(path="/code/app", scope="app", git_key="g-1", origin_key="o1", remote="
             id="another-repository-at-the-same-path",
         ),
         pytest.param(
+            Identity("/code/app", "g-1", git_key="g-1", origin_key="o1"),
+            [root(git_key="g-2", origin_key="o2", remote="")],
+            ["/code/app"],
+            "app@code",
+            id="another-repository-at-the-same-path-and-no-remotes",
+        ),
+        pytest.param(
+            Identity("/code/app", "g-1", git_key="g-1"),
+            [root(git_key="g-1", origin_key="", remote="")],
+            ["/code/app"],
+            "app",
+            id="repository-before-its-first-commit",
+        ),
+        pytest.param(
             HERE,
             [root(git_key="", origin_key="", remote="")],
             ["/code/app"],
@@ -76,6 +90,25 @@ def test_decide(identity, roots, there, scope):
     """Every way a folder can be, with what is remembered of others."""
     decision = decide(identity, roots, {r.scope for r in roots}, lambda path: path in there)
     assert decision.scope == scope
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same"),
+    [
+        ("git@github.com:me/app.git", "https://github.com/me/app", True),
+        ("https://github.com/me/app.git", "ssh://git@GitHub.com:22/me/app/", True),
+        ("/srv/git/app.git", "file:///srv/git/app", True),
+        ("git@github.com:me/app.git", "git@github.com:you/app.git", False),
+        ("https://github.com/me/app", "https://gitlab.com/me/app", False),
+        ("https://github.com/me/app", "", False),
+        ("", "https://github.com/me/app", False),
+    ],
+)
+def test_a_remote_is_one_however_it_is_reached(before, now, same):
+    """A clone over ssh at the place of one over https is the same project."""
+    here = Identity("/code/app", "g-1", git_key="g-1", origin_key="o1", remote=now)
+    roots = [root(git_key="g-2", origin_key="o2", remote=before)]
+    assert (decide(here, roots, {"app"}, lambda _: True).scope == "app") is same
 
 
 def test_third_folder_of_a_name_is_numbered():
