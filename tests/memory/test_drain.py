@@ -439,6 +439,27 @@ def test_moved_repository_keeps_its_memory(world: World, tmp_path: Path) -> None
         assert store.session("s-3").project != "app"
 
 
+def test_session_resumed_in_another_project_speaks_for_that_one(
+    world: World, tmp_path: Path
+) -> None:
+    """What is to be remembered holds where the client runs, as its confirmation says."""
+    other = tmp_path / "other"
+    other.mkdir()
+    world.turn("hello", "yes", written=True)
+    world.settle()
+    world.hook("SessionStart", dir=str(other), source="resume")
+    world.hook("UserPromptSubmit", dir=str(other), prompt="remember: use tabs", prompt_id="q")
+    world.line("user", "remember: use tabs", promptId="q", promptSource="typed")
+    world.line("assistant", "ok")
+    world.hook("Stop", dir=str(other), last_assistant_message="ok", prompt_id="q")
+    world.settle()
+    assert world.rules("other") == ["use tabs"]
+    assert world.rules("app") == []
+    world.turn("remember: use spaces", "ok", written=True)
+    world.settle()
+    assert world.rules("app") == ["use spaces"]
+
+
 def test_session_without_hooks_is_found_beside_a_known_one(world: World) -> None:
     """Hooks that never ran for a session lose nothing; one off the record stays off."""
     world.now = int(datetime.now().timestamp() * 1e9)

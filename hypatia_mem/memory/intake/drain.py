@@ -385,7 +385,8 @@ class Drain:
         for message, turn in zip(plan.store, turns, strict=True):
             if turn and message.role == "user":
                 typed = message.uuid in plan.typed
-                touched |= self._obey(store, txn, message, turn, scope, typed=typed)
+                folder = _folder(one, message)
+                touched |= self._obey(store, txn, message, turn, scope, folder, typed=typed)
         if plan.store or plan.amend or outcome.verb != "unchanged":
             touched.add(scope)
         return sum(1 for turn in turns if turn)
@@ -428,12 +429,14 @@ class Drain:
         message: Message,
         turn: int,
         scope: str,
+        folder: str,
         *,
         typed: bool,
     ) -> set[str]:
         """Do what a prompt asks to remember or to forget, in the transaction that stores it.
 
-        Returns the scopes whose briefs are no longer true.
+        It holds for the project of ``folder``, where the client ran: a session can be resumed
+        elsewhere. ``scope`` is the session's, for where that is not known. Returns the scopes whose briefs are no longer true.
         """
         if not may_be_request(message.text.encode("utf-8", "replace")):
             return set()
@@ -442,6 +445,8 @@ class Drain:
             return set()
         channel = Channel.HOOK_PROMPT if typed else Channel.TRANSCRIPT
         author = Author(channel, session_id=message.session_id, turn=turn)
+        if folder:
+            scope = projects.claim(store, txn, folder)
         with txn.acting(author, said_at=message.at):
             if request.verb == "remember":
                 scopes = (GLOBAL_SCOPE,) if request.is_global else (scope,)
@@ -543,6 +548,13 @@ def _session(one: _Work, plan: reconcile.Plan, scope: str, title: str) -> Sessio
         ended_at=_at(ends[-1]) if ends else None,
         end_reason=str(ends[-1].event.get("reason") or "") if ends else "",
     )
+
+
+def _folder(one: _Work, message: Message) -> str:
+    """Return where the client ran when a prompt was typed, ``""`` when no hook says so."""
+    folders = {str(r.event.get("prompt_id") or ""): r.dir for r in one.records if r.dir}
+    same = set(folders.values())
+    return folders.get(message.prompt_id) or (same.pop() if len(same) == 1 else "")
 
 
 def _is_withdrawn(store: Store, session_id: str, title: str) -> bool:
