@@ -436,7 +436,9 @@ class Drain:
         """Do what a prompt asks to remember or to forget, in the transaction that stores it.
 
         It holds for the project of ``folder``, where the client ran: a session can be resumed
-        elsewhere. ``scope`` is the session's, for where that is not known. Returns the scopes whose briefs are no longer true.
+        elsewhere. ``scope`` is the session's, for where that is not known.
+
+        Returns the scopes whose briefs are no longer true.
         """
         if not may_be_request(message.text.encode("utf-8", "replace")):
             return set()
