@@ -248,7 +248,7 @@ def _leave(home: Path, lock: Lock, drain: object) -> bool:
 
 
 def _upkeep(home: Path, drain: object, settings: Settings, lock: Lock) -> None:
-    from hypatia_mem.memory.intake.drain import keep_house
+    from hypatia_mem.memory.intake.house import keep_house
 
     try:
         keep_house(home, settings, now=_now(), beat=lock.beat)

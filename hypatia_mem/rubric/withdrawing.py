@@ -6,7 +6,8 @@ import time
 
 from hypatia_mem.memory import curate
 from hypatia_mem.memory.cascade import running as cascade
-from hypatia_mem.memory.intake.drain import Drain, keep_house
+from hypatia_mem.memory.intake.drain import Drain
+from hypatia_mem.memory.intake.house import keep_house
 from hypatia_mem.model import Entry, Trust
 from hypatia_mem.rubric.probe import Absent
 from hypatia_mem.rubric.world import Project, Ran, World, later

@@ -13,6 +13,7 @@ from hypatia_mem.capture import spool
 from hypatia_mem.config import Settings
 from hypatia_mem.errors import IndexUnavailable, StoreBusy
 from hypatia_mem.memory import curate, deriving
+from hypatia_mem.memory.intake import batch
 from hypatia_mem.memory.intake import drain as intake
 from hypatia_mem.memory.intake.drain import Drain
 from hypatia_mem.model import Author, Channel
@@ -155,12 +156,12 @@ def test_texts_are_redacted_before_the_store_is_held(home, folder, monkeypatch):
             yield
         inside[0] = False
 
-    look = intake.may_hold_secret
+    look = batch.may_hold_secret
     monkeypatch.setattr(connection, "lease", watched)
     monkeypatch.setattr(
-        intake, "may_hold_secret", lambda raw: (held.append(inside[0]), look(raw))[1]
+        batch, "may_hold_secret", lambda raw: (held.append(inside[0]), look(raw))[1]
     )
-    intake._redact.cache_clear()
+    batch.redact.cache_clear()
     spooled(home, folder, 20)
     drained(Drain(home, Settings()))
     assert len(held) >= 20

@@ -14,7 +14,8 @@ from hypatia_mem.capture import hook, spool
 from hypatia_mem.config import Settings
 from hypatia_mem.errors import StoreError
 from hypatia_mem.memory import curate, projects
-from hypatia_mem.memory.intake.drain import Drain, keep_house
+from hypatia_mem.memory.intake.drain import Drain
+from hypatia_mem.memory.intake.house import keep_house
 from hypatia_mem.model import Author, Channel
 from hypatia_mem.store import gateway, snapshot
 from hypatia_mem.store.connection import open_store

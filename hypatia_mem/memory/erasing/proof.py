@@ -94,7 +94,7 @@ def _copy_secrets(home: Path, target: Path) -> None:
 
 def _copied(home: Path, scratch: Path, job: Job, now: datetime) -> None:
     """Make a memory of the store as it is, that has not read the sources yet."""
-    from hypatia_mem.memory.intake.drain import cursors_of
+    from hypatia_mem.memory.intake.survey import cursors_of
     from hypatia_mem.store import snapshot
     from hypatia_mem.store.connection import open_store
 
@@ -212,7 +212,8 @@ def _work(scratch: Path, settings: Settings, now: datetime, beat: Callable[[], N
     """Run everything that the worker would."""
     from hypatia_mem.memory import curate
     from hypatia_mem.memory.cascade import running as cascade
-    from hypatia_mem.memory.intake.drain import Drain, keep_house
+    from hypatia_mem.memory.intake.drain import Drain
+    from hypatia_mem.memory.intake.house import keep_house
     from hypatia_mem.memory.vectors import embedding
 
     drain = Drain(scratch, settings)
