@@ -130,7 +130,8 @@ def details(pairs: Mapping[str, str]) -> str:
 
 def _is_control(char: str) -> bool:
     # C0, DEL, C1, and the marks that turn the direction of what follows on the screen.
-    return char < " " or "\x7f" <= char <= "\x9f" or char in "\u202a\u202b\u202c\u202d\u202e"
+    turning = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    return char < " " or "\x7f" <= char <= "\x9f" or char in turning
 
 
 def _escape(char: str) -> str:

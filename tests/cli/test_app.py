@@ -244,12 +244,13 @@ def test_a_full_pipe_that_closes_is_silent(project):
 
 def test_stored_text_does_not_drive_the_terminal(cli):
     """Escape sequences of a stored text are shown, not sent."""
-    cli("knowledge-create", "memo", "-d", "-", stdin=b"a\x1b[2Jb\x07\xc2\x9b31m")
+    cli("knowledge-create", "memo", "-d", "-", stdin="a\x1b[2Jb\x07\x9b31m \u202e\u2066".encode())
 
     done = cli("show", "memo")
 
     assert "\x1b" not in done.out
     assert "\x9b" not in done.out
+    assert not set("\u202e\u2066") & set(done.out)  # nor turn what stands behind it
     assert "a\\x1b[2Jb" in done.out
 
 
