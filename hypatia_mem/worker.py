@@ -236,6 +236,7 @@ def _cold_work(
         and _condense(home, drain, settings, lock, stopped)
         and _embed(home, drain, settings, lock, stopped)
         and _learn(home, settings, lock)
+        and _tell(home, drain, settings, lock, stopped)
     )
 
 
@@ -341,6 +342,33 @@ def _learn(home: Path, settings: Settings, lock: Lock) -> bool:
     except (HypatiaError, OSError) as error:
         _LOG.warning("extraction put off (%s): %s", type(error).__name__, _sentence(error))
     return True
+
+
+def _tell(
+    home: Path, drain: Drain, settings: Settings, lock: Lock, stopped: Callable[[], bool]
+) -> bool:
+    """Tell what sessions were about and left open; False when new turns come first."""
+    from hypatia_mem.memory import curate
+    from hypatia_mem.memory.episodes import running as episodes
+
+    try:
+        report = episodes.run(
+            home,
+            settings,
+            now=_now(),
+            beat=lock.beat,
+            tick=_draining(drain, lock),
+            stop=lambda: stopped() or drain.has_work(),
+        )
+        if report.worked:
+            _LOG.info("%s", report.line)
+            curate.refresh(home)
+    except StoreCorrupt:
+        raise
+    except (HypatiaError, OSError) as error:
+        _LOG.warning("episodes put off (%s): %s", type(error).__name__, _sentence(error))
+        return True
+    return not report.more
 
 
 def _draining(drain: Drain, lock: Lock) -> Callable[[], None]:

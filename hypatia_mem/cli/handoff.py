@@ -39,7 +39,12 @@ def handoff(
 
     asked = values.checked(session, "the session") if session else ""
     scopes = context.reach_of([asked] if asked else [], scope, all_projects)
-    found = handing.card(context.home(), project=scopes[0] if scopes else None, session_id=asked)
+    found = handing.card(
+        context.home(),
+        project=scopes[0] if scopes else None,
+        session_id=asked,
+        now=context.now(),
+    )
     if as_json:
         print_json({**asdict(found), "text": handing.render(found, tokens)})
     else:

@@ -31,6 +31,9 @@ class Settings:
     spool_keep_days: int = 7
     brief_max_units: int = 9500
     extract_by: str = "extractive"
+    episodes_by: str = "summary"
+    episode_turns: int = 10
+    episode_idle_seconds: int = 30
     summary_by: str = "extractive"
     summary_words: int = 600
     summary_window: int = 0
@@ -181,6 +184,28 @@ SETTINGS: Mapping[str, Setting] = {
             "Who looks for finished work in what was said and keeps its lessons: the worker, by "
             "sentences it chooses (extractive), or nobody (off).",
             choices=("extractive", "off"),
+        ),
+        Setting(
+            "episodes_by",
+            "choice",
+            "Who tells in two or three sentences what a stretch of a session was about: whoever "
+            "summary_by names, where that is a model (summary), sentences chosen by the program "
+            "itself (extractive), or nobody (off).",
+            choices=("summary", "extractive", "off"),
+        ),
+        Setting(
+            "episode_turns",
+            "whole",
+            "Tell of a session every so many exchanges.",
+            least=1,
+            most=1000,
+        ),
+        Setting(
+            "episode_idle_seconds",
+            "whole",
+            "And of what is left when nothing was said for so many seconds.",
+            least=1,
+            most=86_400,
         ),
         Setting(
             "summary_by",

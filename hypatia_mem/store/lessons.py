@@ -21,7 +21,7 @@ _UNIT = "work-unit"
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A session with turns that no work unit was sought in yet."""
+    """A session with turns that were not looked at yet."""
 
     session_id: str
     scopes: tuple[str, ...]
@@ -30,10 +30,12 @@ class News:
     ended: bool
 
 
-def news(store: Store, scopes: Sequence[str] | None, most: int) -> list[News]:
+def news(
+    store: Store, scopes: Sequence[str] | None, most: int, *, cursor: str = CURSOR
+) -> list[News]:
     """Return up to ``most`` sessions with news, the one that has waited longest first.
 
-    What is withheld is no news: nothing is learned from it.
+    ``cursor`` says whose news. What is withheld is none: nothing is learned from it.
     """
     found = store.run(
         """
@@ -47,7 +49,7 @@ def news(store: Store, scopes: Sequence[str] | None, most: int) -> list[News]:
           AND ($2::VARCHAR[] IS NULL OR list_has_any(m.scopes, $2::VARCHAR[]))
         GROUP BY m.session_id ORDER BY last_at, m.session_id LIMIT $3
         """,  # noqa: E501 - a line of the question
-        [CURSOR, None if scopes is None else list(scopes), most],
+        [cursor, None if scopes is None else list(scopes), most],
     )
     return [
         News(row["session_id"], tuple(row["scopes"]), row["after"], row["last_at"], row["ended"])

@@ -1,4 +1,4 @@
-"""What is owed when summaries go: a new one, of what is left of their sources. Kept as notes."""
+"""What is owed when summaries and episodes go: new ones, of what is left. Kept as notes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.model import Entry
-from hypatia_mem.store import sources, summaries
+from hypatia_mem.store import episodes, sources, summaries
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -23,7 +23,11 @@ _NOTES = 100  # of summaries that are owed; those forgotten about are in the poo
 def owe(
     txn: EntryWrites, entries: Sequence[Entry], *, without: Collection[str]
 ) -> tuple[tuple[str, ...], ...]:
-    """Note what summaries that go leave behind: it is condensed anew, without what goes."""
+    """Note what summaries that go leave behind: it is condensed anew, without what goes.
+
+    And which turns episodes told of that go.
+    """
+    episodes.owe(txn, entries)
     made = [one for one in entries if "summary" in one.tags]
     if not made:
         return ()

@@ -127,6 +127,6 @@ def _said(entry: Entry) -> list[str]:
     """Return all that an entry says: its text, its name without the kind in front, its synonyms."""
     kind, colon, rest = entry.name.partition(":")
     name = rest if colon and kind in ("rule", "taboo", "memory") else entry.name
-    if entry.kind == "summary":  # the program named it
+    if entry.kind in ("summary", "episode", "thread"):  # the program named it
         name = ""
     return [rows.clean(one) for one in (entry.content, name, *entry.synonyms) if one]

@@ -15,7 +15,7 @@ from hypatia_mem.model import Entry
 
 __all__ = ["itself", "structural_tags"]
 
-_KINDS = frozenset({"message", "session", "summary"})
+_KINDS = frozenset({"message", "session", "summary", "episode", "goal", "thread"})
 _LEVEL = re.compile(r"summary [1-9][0-9]*")
 
 

@@ -1,8 +1,8 @@
 """Taking away: entries, all that stands on them, and what has to be noted of the rest.
 
 When a source goes, all that is derived from it goes in the same transaction. When it is changed,
-moved or withheld, summaries go too, and what an agent wrote is called stale, or waits for a
-review. What was condensed together with it is owed a new summary (``owing``).
+moved or withheld, summaries and episodes go too, and what an agent wrote is called stale, or waits
+for a review. What was condensed together with it is owed a new summary (``owing``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hypatia_mem.model import Entry, Trust
-from hypatia_mem.store import followers, owing, rows, sources
+from hypatia_mem.store import episodes, followers, owing, rows, sources
 from hypatia_mem.store.sources import Derived
 
 if TYPE_CHECKING:
@@ -166,7 +166,9 @@ def set_back(txn: EntryWrites, name: str, *, hidden: bool, grows: bool = False) 
     ]
     if not stands:
         return Withdrawn()
-    made = [one for one in stands if one.via not in sources.DERIVING]
+    made = [
+        one for one in stands if one.via not in sources.DERIVING or one.kind in episodes.MADE_ANEW
+    ]
     there = {one.name: one for one in txn.store.entries([one.name for one in stands])}
     txn.withdrawing.add(name)
     try:

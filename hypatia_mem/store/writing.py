@@ -99,8 +99,11 @@ TABLES: dict[str, dict[str, object]] = {
 }
 _BURYING = frozenset({"forget", "bury", "lift", "rename"})  # what changes what is forgotten
 _KINDS = frozenset(
-    {"knowledge", "message", "session", "rule", "taboo", "memory", "summary", "work-unit"}
-)
+    {
+        "knowledge", "message", "session", "rule", "taboo", "memory", "summary", "work-unit",
+        "episode", "goal", "thread",
+    }
+)  # fmt: skip
 
 
 def new_op_id(now: datetime) -> str:

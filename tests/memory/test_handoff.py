@@ -181,13 +181,13 @@ def test_of_the_store(home):
     ):
         txn.update_entry("msg-s1-3", suppressed=True)
 
-    card = handoff.card(home, project="app")
+    card = handoff.card(home, now=NOW, project="app")
 
     assert card.session_id == "s1"
     assert texts(card.goals) == [WORK[0].text]
     assert card.decided == ()
-    assert texts(handoff.card(home, project="app", session_id="s0").decided)
+    assert texts(handoff.card(home, now=NOW, project="app", session_id="s0").decided)
     with pytest.raises(NotFound, match="no session of this project"):
-        handoff.card(home, project="other")
+        handoff.card(home, now=NOW, project="other")
     with pytest.raises(NotFound, match="no session zz"):
-        handoff.card(home, project="app", session_id="zz")
+        handoff.card(home, now=NOW, project="app", session_id="zz")

@@ -1,0 +1,1 @@
+"""What a session was about and what it left: episodes, open threads."""

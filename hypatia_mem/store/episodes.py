@@ -1,0 +1,237 @@
+"""Episodes, goals and open threads in the store: reading them, and the one write of an episode.
+
+All three are entries of a kind of their own. An *episode* and a *thread* are made by the worker and
+stand on the messages that they quote (``derivedFrom``): they go with any of them, and what is left
+of an episode is told anew (``OWED``). A *goal* is somebody's own words. A goal or a thread is open
+as long as it is true, that is until ``valid_to``; a thread also closes with the message in which it
+was done (``closed_by``), and is open again when that message goes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hypatia_mem.model import Entry, Outcome, Statement
+from hypatia_mem.store import rows
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.entries import EntryWrites
+
+__all__ = [
+    "CLOSED_BY",
+    "CURSOR",
+    "MADE_ANEW",
+    "OWED",
+    "THREADS",
+    "Range",
+    "episodes",
+    "goals",
+    "last_told",
+    "owe",
+    "owed",
+    "put",
+    "set_by_agents",
+    "settle",
+    "sources_of",
+    "threads",
+]
+
+CURSOR = "episode:"  # and the session's id: the last turn that an episode tells of
+THREADS = "thread:"  # and the session's id: the last turn that open ends were sought in
+OWED = "episodes_owed"
+CLOSED_BY = "closed_by"
+MADE_ANEW = frozenset({"episode", "thread"})  # taken out when a source changes, not only doubted
+_NOTES = 500  # ranges that are owed at most
+_NOW = "(valid_from IS NULL OR valid_from <= $2) AND (valid_to IS NULL OR valid_to > $2)"
+_UNDONE = "name NOT IN (SELECT subject FROM live_statement WHERE predicate = 'closed_by')"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Turns of a session, both ends included."""
+
+    session_id: str
+    first: int
+    last: int
+
+
+def episodes(
+    store: Store, scopes: Sequence[str] | None, *, session_id: str = "", limit: int = 20
+) -> list[Entry]:
+    """Return live episodes of these scopes (None: all), latest first."""
+    found = store.run(
+        """
+        SELECT * FROM live_entry WHERE kind = 'episode'
+          AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1)) AND ($2 = '' OR session_id = $2)
+        ORDER BY created_at DESC, turn DESC, name LIMIT $3
+        """,
+        [None if scopes is None else list(scopes), session_id, limit],
+    )
+    return [rows.entry_of(row) for row in found]
+
+
+def goals(
+    store: Store,
+    scopes: Sequence[str] | None,
+    *,
+    at: datetime,
+    known_at: datetime | None = None,
+    closed: bool = False,
+) -> list[Entry]:
+    """Return the live goals of these scopes (None: all) that are open ``at`` a time, newest first.
+
+    ``known_at``: as they were known then. ``closed``: those that are not open, instead.
+    """
+    source = "live_entry" if known_at is None else "known_entry($3)"
+    found = store.run(
+        f"""
+        SELECT * FROM {source} WHERE kind = 'goal'
+          AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1)) AND {"NOT" * closed} ({_NOW})
+        ORDER BY created_at DESC, name
+        """,  # noqa: S608 - our own clauses
+        [None if scopes is None else list(scopes), at, *([] if known_at is None else [known_at])],
+    )
+    return [rows.entry_of(row) for row in found]
+
+
+def threads(
+    store: Store,
+    scopes: Sequence[str] | None,
+    *,
+    at: datetime,
+    session_id: str = "",
+    closed: bool = False,
+    limit: int = 200,
+) -> list[Entry]:
+    """Return the live threads of these scopes (None: all) that are open, latest first."""
+    found = store.run(
+        f"""
+        SELECT * FROM live_entry WHERE kind = 'thread'
+          AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1)) AND {"NOT" * closed} ({_NOW}
+          AND {_UNDONE}) AND ($3 = '' OR session_id = $3)
+        ORDER BY created_at DESC, turn DESC, name LIMIT $4
+        """,  # noqa: S608 - our own clauses
+        [None if scopes is None else list(scopes), at, session_id, limit],
+    )
+    return [rows.entry_of(row) for row in found]
+
+
+def set_by_agents(store: Store, names: Sequence[str]) -> set[str]:
+    """Return those of these entries that no person wrote."""
+    found = store.execute(
+        """
+        SELECT name FROM entry WHERE name IN (SELECT unnest(?::VARCHAR[]))
+          AND channel NOT IN ('hook-prompt', 'cli-person') AND trust <> 'verified'
+        """,
+        [list(names)],
+    ).fetchall()
+    return {str(name) for (name,) in found}
+
+
+def sources_of(store: Store, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return by name what these stand on directly."""
+    found = store.execute(
+        """
+        SELECT subject, object FROM statement
+        WHERE predicate = 'derivedFrom' AND subject IN (SELECT unnest(?::VARCHAR[]))
+        ORDER BY created_at, object
+        """,
+        [list(names)],
+    ).fetchall()
+    made: dict[str, list[str]] = {}
+    for subject, source in found:
+        made.setdefault(str(subject), []).append(str(source))
+    return made
+
+
+def last_told(store: Store, session_id: str) -> int:
+    """Return the last turn that a stored episode of a session tells of, 0 when there is none.
+
+    An imported memory has episodes and no cursors.
+    """
+    found = store.execute(
+        """
+        SELECT coalesce(max(turn), 0) FROM entry WHERE kind = 'episode' AND session_id = ?
+        """,
+        [session_id],
+    ).fetchone()
+    return int(found[0]) if found else 0
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def put(txn: EntryWrites, entry: Entry, sources: Sequence[str], read_at: int) -> Outcome:
+    """Store an episode or a thread and what it stands on, all of it or nothing.
+
+    Refused when a source is gone, withheld, or was changed after ``read_at``, the number of the
+    ledger's last row when it was read; and when it says what was forgotten before.
+    """
+    found = txn.store.execute(
+        """
+        WITH wanted AS (SELECT unnest($1::VARCHAR[]) AS name)
+        SELECT count(*) FROM entry WHERE name IN (FROM wanted) AND seq <= $2
+          AND name IN (SELECT name FROM live_entry WHERE name IN (FROM wanted))
+        """,
+        [list(sources), read_at],
+    ).fetchone()
+    if not sources or found is None or found[0] != len(set(sources)):
+        return Outcome("refused", entry.name, reason="what it tells of has changed meanwhile")
+    outcome = txn.put_entry(entry)
+    if outcome.verb != "created":
+        return outcome
+    made = [
+        rows.statement_row(
+            Statement(outcome.name, "derivedFrom", source, scopes=entry.scopes), txn.author, txn.now
+        )
+        for source in dict.fromkeys(sources)
+    ]
+    for row in made:
+        row["seq"] = txn._note(
+            "create", row["triple"], "statement", after=rows.digest(row["content"])
+        )
+    txn._bulk("statement", made)
+    return outcome
+
+
+def owed(store: Store) -> list[Range]:
+    """Return the turns whose episode lost a source and is to be told anew."""
+    text = store.meta(OWED)
+    try:
+        return [Range(str(a), int(b), int(c)) for a, b, c in json.loads(text)] if text else []
+    except (ValueError, TypeError):
+        return []
+
+
+def owe(txn: EntryWrites, entries: Sequence[Entry]) -> None:
+    """Note that what these episodes told of is to be told anew."""
+    lost = [found for one in entries if (found := range_of(one)) is not None]
+    if lost:
+        _note(txn, [*owed(txn.store), *lost])
+
+
+def settle(txn: EntryWrites, one: Range) -> None:
+    """Take a range off what is owed."""
+    _note(txn, [other for other in owed(txn.store) if other != one])
+
+
+def range_of(entry: Entry) -> Range | None:
+    """Return the turns that an episode tells of, by its name; None for anything else."""
+    if entry.kind != "episode" or entry.turn is None:
+        return None
+    first = entry.name.removeprefix(f"episode-{entry.session_id}-").partition("-")[0]
+    return Range(entry.session_id, int(first), entry.turn) if first.isdecimal() else None
+
+
+def _note(txn: EntryWrites, ranges: Sequence[Range]) -> None:
+    kept = list(dict.fromkeys(ranges))[-_NOTES:]
+    text: Any = json.dumps([[one.session_id, one.first, one.last] for one in kept])
+    if kept:
+        txn.set_meta(OWED, text)
+    else:
+        txn.store.execute("DELETE FROM meta WHERE key = ?", [OWED])
