@@ -124,11 +124,11 @@ COMMANDS: dict[str, Row] = {
     "extract": Row(_ROOM + "extract", "extract", "Keep the lessons of work that is finished."),
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
     "jobs": Row(_ROOM + "jobs", "jobs", "Cold work: what is due or failed; retry, drop."),
-    "trace": Row(_ROOM + "cascade", "trace", "Walk a summary down to the words it stands on."),
+    "trace": Row(_ROOM + "tracing", "trace", "Walk a summary down to the words it stands on."),
     "regenerate": Row(
         _ROOM + "regenerating", "regenerate", "Make summaries anew, shown before it is stored."
     ),
-    "loss": Row(_ROOM + "cascade", "loss", "What a summary kept and what it dropped."),
+    "loss": Row(_ROOM + "tracing", "loss", "What a summary kept and what it dropped."),
     "rubric": Row(_ROOM + "rubric", "rubric", "Show, on a copy of this memory, what holds."),
     "repl": Row(_ROOM + "repl", "repl", "Type expressions and commands line by line."),
     "completion": Row(_ROOM + "ops", "completion", "Print the completion script of a shell."),

@@ -17,10 +17,8 @@ from hypatia_mem.cli.progress import mark_as_own, progress
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
     from hypatia_mem.memory.cascade.backfill import Estimate, Sent
-    from hypatia_mem.memory.cascade.trace import Lost, Traced, Words
-    from hypatia_mem.memory.summarise.loss import Loss
 
-__all__ = ["cascade", "loss", "trace"]
+__all__ = ["cascade"]
 
 cascade = typer.Typer(
     add_completion=False,
@@ -36,7 +34,7 @@ cascade = typer.Typer(
 )
 
 _TASK = "Condense into {words} words at most, then: {submit}"
-_SHOWN = 12  # names of what was dropped that a person is shown, of each class
+_STUCK = "all of them kept as they are, so none can be condensed; see cascade_keep_last"
 
 
 def _settings() -> Settings:
@@ -70,6 +68,8 @@ def status(
     for one in found["projects"]:
         model = f" (model {one['model']})" if one["model"] else ""
         due = "due now" if one["due"] else f"due at {one['threshold']}{model}"
+        if one["stuck"]:
+            due = _STUCK
         say(
             f"{_named(one['scopes'])}: {one['messages']} unsummarised messages, "
             f"{one['tokens']} tokens, {due}"
@@ -80,6 +80,9 @@ def status(
         say(
             f"level {one['level']}: {one['summaries']} summaries, {one['unlinked']} not in a higher"
         )
+    told = found["coverage"]
+    if told["summarised"]:
+        say(f"{told['summarised']} of {told['messages']} messages stand in a summary.")
     if found["owed"]:
         say(f"{found['owed']} messages are owed a summary at the next run.")
     if found["paused"]:
@@ -137,6 +140,9 @@ def run(
     yes: Annotated[
         bool, typer.Option("--yes", help="Ask a model without asking you about the cost first.")
     ] = False,
+    max_level: Annotated[
+        int | None, typer.Option("--max-level", min=1, help="No summaries above this level.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make every summary that is due, now. Where a model is asked, the cost is estimated first.
@@ -145,13 +151,16 @@ def run(
     Example:
       hypatia-mem cascade run
     """
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from hypatia_mem.memory import curate
     from hypatia_mem.memory.cascade import backfill
     from hypatia_mem.memory.cascade import running as cascade_
 
     home, settings, now, author = context.home(), _settings(), context.now(), context.author()
+    if max_level is not None:
+        most = min(max_level, settings.cascade_max_level)
+        settings = replace(settings, cascade_max_level=most)
     scopes = context.scopes_for(scope, all_projects)
     guess = backfill.estimate(home, settings, now=now, scopes=scopes, parcel=parcel)
     if guess.calls and not yes:
@@ -188,6 +197,8 @@ def run(
         )
     else:
         nothing = "Nothing was made." if report.failed or report.paused else "Nothing is due."
+        if not report.made:
+            nothing = _stuck(scopes) or nothing
         say(f"[hypatia-memory] {report.line}" if report.line else nothing)
     for one in report.made:
         say(f"  {one.name}  level {one.level}, {one.items} items, {_named(one.scopes)}")
@@ -332,55 +343,18 @@ def windows(
         say(f"Any other model: {table.DEFAULT}")
 
 
-def trace(
-    name: Annotated[str, typer.Argument(help="The summary's name.", show_default=False)],
-    scope: Scopes = None,
-    all_projects: AllProjects = False,
-    as_json: AsJson = False,
-) -> None:
-    """Walk a summary down, sentence by sentence, to the words it stands on.
-
-    \b
-    Example:
-      hypatia-mem trace api-design-retry-queue
-    """
-    from dataclasses import asdict
-
-    from hypatia_mem.memory.cascade import trace as cascade_trace
-
-    asked = values.checked(name, "the name")
-    context.reach_of([asked], scope, all_projects)
-    found = cascade_trace.trace(context.home(), asked)
-    if as_json:
-        print_json(asdict(found))
-        return
-    say(_traced(found))
-
-
-def loss(
-    name: Annotated[str, typer.Argument(help="The summary's name.", show_default=False)],
-    scope: Scopes = None,
-    all_projects: AllProjects = False,
-    as_json: AsJson = False,
-) -> None:
-    """Report what a summary kept of names, paths, numbers, commands and decisions, and what not.
-
-    \b
-    Example:
-      hypatia-mem loss api-design-retry-queue
-    """
-    from hypatia_mem.memory.cascade import trace as cascade_trace
-
-    asked = values.checked(name, "the name")
-    context.reach_of([asked], scope, all_projects)
-    found = cascade_trace.lost(context.home(), asked)
-    if as_json:
-        print_json(_loss_rows(found))
-        return
-    say(_loss_text(found))
-
-
 # ----------------------------------------------------------------------------------------------
+
+
+def _stuck(scopes: Sequence[str] | None) -> str:
+    """Return why nothing could be condensed although there is enough, ``""`` where that is not."""
+    from hypatia_mem.memory.cascade import plan as cascade_plan
+
+    found = cascade_plan.status(context.home(), _settings(), now=context.now(), scopes=scopes)
+    stuck = [one for one in found["projects"] if one["stuck"]]
+    return "\n".join(
+        f"{_named(one['scopes'])}: {one['messages']} messages, {_STUCK}" for one in stuck
+    )
 
 
 def _cost(guess: Estimate) -> dict[str, Any]:
@@ -445,71 +419,3 @@ def _named(scopes: Sequence[str]) -> str:
 def _bare(text: str) -> str:
     """Return an item's text without the blanks that stand for what is left out."""
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
-
-
-def _traced(found: Traced) -> str:
-    lines = [f"{found.name}  [summary {found.level}, {found.sources} sources, {found.producer}]"]
-    for one in found.sentences:
-        mark = "  [inferred: no source says this]" if one.inferred else ""
-        lines.append(f"- {one.text}{mark}")
-        lines += _words(one.words, 1)
-    if found.silent:
-        lines.append(f"Not quoted by any sentence: {', '.join(found.silent[:_SHOWN])}")
-        if len(found.silent) > _SHOWN:
-            lines[-1] += f" and {len(found.silent) - _SHOWN} more (--json lists all)"
-    return "\n".join(lines)
-
-
-def _words(words: Sequence[Words], depth: int) -> list[str]:
-    lines = []
-    for one in words:
-        changed = "  [changed since]" if one.changed else ""
-        lines.append(f"{'  ' * depth}<- {one.source}: {one.text}{changed}")
-        lines += _words(one.below, depth + 1)
-    return lines
-
-
-def _shares(found: Loss) -> dict[str, Any]:
-    return {
-        kind: {
-            "total": one.total,
-            "kept": one.kept,
-            "share": round(one.share, 3),
-            "dropped": list(one.dropped),
-        }
-        for kind, one in found.classes.items()
-    }
-
-
-def _loss_rows(found: Sequence[Lost]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": one.name,
-            "level": one.level,
-            "messages": one.messages,
-            "share": round(one.direct.share, 3),
-            "cumulative_share": round(one.cumulative.share, 3),
-            "direct": _shares(one.direct),
-            "cumulative": _shares(one.cumulative),
-        }
-        for one in found
-    ]
-
-
-def _loss_text(found: Sequence[Lost]) -> str:
-    top = found[0]
-    rows = [("", "kept", "of", "share", "of the messages")]
-    for kind, one in top.direct.classes.items():
-        total = top.cumulative.classes[kind]
-        rows.append((kind, str(one.kept), str(one.total), f"{one.share:.0%}", f"{total.share:.0%}"))
-    lines = [f"{top.name}  [summary {top.level}, {top.messages} messages]", columns(rows)]
-    for level in range(top.level - 1, 0, -1):
-        below = [one for one in found if one.level == level]
-        if below:
-            mean = sum(one.direct.share for one in below) / len(below)
-            lines.append(f"level {level}: {len(below)} summaries kept {mean:.0%} on average")
-    for kind, one in top.direct.classes.items():
-        if one.dropped:
-            more = f" and {len(one.dropped) - _SHOWN} more" if len(one.dropped) > _SHOWN else ""
-            lines.append(f"dropped, {kind}: {'; '.join(one.dropped[:_SHOWN])}{more}")
-    return "\n".join(lines)

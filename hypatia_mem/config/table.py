@@ -30,7 +30,7 @@ class Settings:
     snapshot_every_hours: int = 24
     spool_keep_days: int = 7
     brief_max_units: int = 9500
-    extract_by: str = "extractive"
+    extract_by: str = "summary"
     episodes_by: str = "summary"
     episode_turns: int = 10
     episode_idle_seconds: int = 30
@@ -38,6 +38,7 @@ class Settings:
     summary_words: int = 600
     summary_window: int = 0
     summary_floor: int = 30
+    summary_skip_user: bool = False
     summary_model: str = ""
     summary_stand_in: bool = True
     anthropic_key_file: str = ""
@@ -52,6 +53,8 @@ class Settings:
     cascade_percent: int = 90
     cascade_batch: int = 16
     cascade_keep_last: int = 3
+    cascade_headroom: int = 0
+    cascade_max_messages: int = 0
     preserve_orphans: bool = False
     cascade_max_level: int = 8
     embedding_model: str = "auto"
@@ -181,9 +184,10 @@ SETTINGS: Mapping[str, Setting] = {
         Setting(
             "extract_by",
             "choice",
-            "Who looks for finished work in what was said and keeps its lessons: the worker, by "
-            "sentences it chooses (extractive), or nobody (off).",
-            choices=("extractive", "off"),
+            "Who judges finished work and keeps its lessons: the model that summary_by names, or, "
+            "where it names none, the worker by sentences it chooses, which the session's agent is "
+            "asked to better (summary); the worker alone (extractive); or nobody (off).",
+            choices=("summary", "extractive", "off"),
         ),
         Setting(
             "episodes_by",
@@ -237,6 +241,11 @@ SETTINGS: Mapping[str, Setting] = {
             "the most frequent ones are listed at its end.",
             least=0,
             most=100,
+        ),
+        Setting(
+            "summary_skip_user",
+            "switch",
+            "Leave what you wrote out of the text of summaries; they cover it all the same.",
         ),
         Setting(
             "summary_model",
@@ -334,6 +343,21 @@ SETTINGS: Mapping[str, Setting] = {
             "So many of a project's newest messages are left as they are.",
             least=0,
             most=1000,
+        ),
+        Setting(
+            "cascade_headroom",
+            "whole",
+            "Percent of the window that is to be free again once messages are condensed; 0 "
+            "condenses whole batches only.",
+            least=0,
+            most=90,
+        ),
+        Setting(
+            "cascade_max_messages",
+            "whole",
+            "So many messages in one summary at most; 0 is as many as the summariser can take.",
+            least=0,
+            most=100_000,
         ),
         Setting(
             "preserve_orphans",

@@ -32,6 +32,7 @@ __all__ = [
     "broken",
     "contents",
     "context_use",
+    "coverage",
     "groups",
     "last_model",
     "levels",
@@ -174,6 +175,19 @@ def levels(store: Store, scopes: Sequence[str] | None = None) -> dict[int, tuple
         [None if scopes is None else list(scopes), _LEVEL],
     ).fetchall()
     return {int(level): (int(made), int(free)) for level, made, free in found}
+
+
+def coverage(store: Store, scopes: Sequence[str] | None = None) -> tuple[int, int]:
+    """Return how many live messages there are, and how many of them a summary covers."""
+    found = store.execute(
+        f"""
+        SELECT count(*), count(*) FILTER (name IN ({_COVERED})) FROM live_entry
+        WHERE list_contains(tags, 'message')
+          AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1::VARCHAR[]))
+        """,  # noqa: S608 - a constant of this module
+        [None if scopes is None else list(scopes)],
+    ).fetchone()
+    return (int(found[0]), int(found[1])) if found else (0, 0)
 
 
 def sources(store: Store, name: str) -> list[Source]:

@@ -18,7 +18,7 @@ from hypatia_mem.memory import curate
 from hypatia_mem.memory.cascade import plan as cascade_plan
 from hypatia_mem.memory.cascade import running as cascade
 from hypatia_mem.memory.cascade import trace as cascade_trace
-from hypatia_mem.memory.cascade.plan import slices, split, tiers
+from hypatia_mem.memory.cascade.sizes import slices, split, tiers
 from hypatia_mem.memory.summarise.extractive import Extractive
 from hypatia_mem.memory.summarise.protocol import Draft, FailureKind, Sentence, SummaryFailed
 from hypatia_mem.model import Author, Channel, Entry, Message, Trust

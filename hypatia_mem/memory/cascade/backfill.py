@@ -209,6 +209,7 @@ def _requests(
                 one.level,
                 settings.summary_words,
                 idf,
+                skip_user=settings.summary_skip_user,
             ),
         )
         for one in due

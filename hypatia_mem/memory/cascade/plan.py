@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.memory.cascade import failing
 from hypatia_mem.memory.cascade.failing import ATTEMPTS, OWED
+from hypatia_mem.memory.cascade.sizes import slices, split, tiers
 from hypatia_mem.memory.summarise import choosing, windows
 from hypatia_mem.store.jobs import Job, JobState
 
@@ -34,10 +35,7 @@ __all__ = [
     "Planned",
     "Planner",
     "plan",
-    "slices",
-    "split",
     "status",
-    "tiers",
 ]
 
 CONTEXT = "cascade_context"
@@ -87,74 +85,9 @@ class _Limits:
     """What decides when and how much, for one group of scopes."""
 
     trigger: int  # tokens
+    room: int  # tokens that may be left once it was due
     window: int
     model: str
-
-
-# --- pure -----------------------------------------------------------------------------------------
-
-
-def slices(chars: Sequence[int], trigger: int, keep: int) -> list[int]:
-    """Return how many items each batch takes, the oldest first; the newest ``keep`` stay.
-
-    A batch begins while at least ``trigger`` tokens are left, kept ones counted too, and takes
-    items until it has as many.
-
-    >>> slices([400] * 10, 300, 0), slices([400] * 3, 300, 1), slices([400] * 2, 300, 0)
-    ([3, 3, 3], [2], [])
-    """
-    found: list[int] = []
-    left = sum(chars)
-    at, end = 0, len(chars) - keep
-    while at < end and left >= 4 * trigger:
-        start, taken = at, 0
-        while at < end and taken < 4 * trigger:
-            taken += chars[at]
-            at += 1
-        left -= taken
-        found.append(at - start)
-    return found
-
-
-def split(tokens: Sequence[int], window: int) -> list[int]:
-    """Return how many items each part takes so that each fits the window, as even as it goes.
-
-    An item larger than the window is a part of its own.
-
-    >>> split([10, 10, 10, 10], 25), split([50], 25), split([10, 10], 25)
-    ([2, 2], [1], [2])
-    """
-    total = sum(tokens)
-    parts = max(1, -(-total // max(1, window)))
-    share = total / parts
-    found: list[int] = []
-    count = taken = 0
-    for size in tokens:
-        if count and (taken + size > window or taken + size / 2 > share):
-            found.append(count)
-            count = taken = 0
-        count += 1
-        taken += size
-    return [*found, count] if count else found
-
-
-def tiers(first: int, unlinked: Mapping[int, int], batch: int, highest: int) -> dict[int, int]:
-    """Return how many summaries of each level come of ``first`` new ones of level 1.
-
-    ``unlinked`` are those of each level that none above covers yet.
-
-    >>> tiers(256, {}, 16, 8), tiers(1, {1: 15, 2: 15}, 16, 8), tiers(1, {1: 14}, 16, 8)
-    ({1: 256, 2: 16, 3: 1}, {1: 1, 2: 1, 3: 1}, {1: 1})
-    """
-    made = {1: first} if first else {}
-    new = first
-    for level in range(2, highest + 1):
-        new = (unlinked.get(level - 1, 0) + new) // batch
-        if new:
-            made[level] = new
-        elif not any(count >= batch for at, count in unlinked.items() if at >= level):
-            break
-    return made
 
 
 # --- reading what is due --------------------------------------------------------------------------
@@ -186,7 +119,8 @@ class Planner:
         model = "" if settings.cascade_max_tokens else self.read.last_model(self.store, scopes)
         most = settings.cascade_max_tokens or windows.window_of(model, self.windows)
         trigger = max(1, most * settings.cascade_percent // 100)
-        return _Limits(trigger, self.window, model)
+        room = most * (100 - settings.cascade_headroom) // 100
+        return _Limits(trigger, room, self.window, model)
 
     def due(
         self,
@@ -286,7 +220,8 @@ class Planner:
         old = [item for item in rest if item.name not in keep]
         kept = sum(item.chars for item in rest if item.name in keep)
         at = 0
-        for size in slices([*(item.chars for item in old), kept], limits.trigger, 1):
+        sizes = slices([*(item.chars for item in old), kept], limits.trigger, 1, limits.room)
+        for size in sizes:
             found += self._parts(scopes, old[at : at + size], "token threshold", limits)
             at += size
         if not found and old:
@@ -325,7 +260,8 @@ class Planner:
         self, scopes: tuple[str, ...], items: Sequence[Pending], reason: str, limits: _Limits
     ) -> list[Batch]:
         """Split a batch by the summariser's window; each part knows those that come after it."""
-        sizes = split([item.chars // 4 + 1 for item in items], limits.window)
+        tokens = [item.chars // 4 + 1 for item in items]
+        sizes = split(tokens, limits.window, self.settings.cascade_max_messages)
         parts: list[tuple[Pending, ...]] = []
         at = 0
         for size in sizes:
@@ -409,6 +345,7 @@ def status(
             if planner.left_out(group.scopes, scopes):
                 continue
             limits = planner.limits(group.scopes)
+            due = bool(planner.of_group(1, group.scopes, group.count))
             projects.append(
                 {
                     "scopes": list(group.scopes),
@@ -416,7 +353,10 @@ def status(
                     "tokens": group.chars // 4,
                     "threshold": limits.trigger,
                     "model": limits.model,
-                    "due": bool(planner.of_group(1, group.scopes, group.count)),
+                    "due": due,
+                    "stuck": not due
+                    and group.chars // 4 >= limits.trigger
+                    and group.count <= settings.cascade_keep_last,
                 }
             )
         levels = [
@@ -429,9 +369,11 @@ def status(
             if scopes is None or set(job.scopes) & set(scopes)
         ]
         pause = failing.pause_of(store, settings)
+        messages, summarised = planner.read.coverage(store, scopes)
         return {
             "by": settings.summary_by,
             "projects": projects,
+            "coverage": {"messages": messages, "summarised": summarised},
             "levels": levels,
             "owed": sum(len(names) for names in planner.owed),
             "failed": failed,

@@ -257,7 +257,7 @@ class _Pass:
     def _condensed(self, batch: Batch, current: _Round) -> _Result:
         entries = current.entries
         present = present_of(batch, entries, current.graves)
-        request = making.request_of(present, batch.level, self.settings.summary_words, self._idf)
+        request = _request(present, batch, self.settings, self._idf)
         digests = {item.name: item.digest for item in batch.items}
         stand_in = batch.ticket in current.stood_in
         producer = ""
@@ -438,4 +438,12 @@ def _handed(store: Store, batch: Batch, settings: Settings) -> Handed:
     entries = summaries.contents(store, [item.name for item in batch.items])
     idf = words.idf_of(summaries.sample(store, SAMPLE))
     present = present_of(batch, entries, graves.load(store))
-    return Handed(batch, making.request_of(present, batch.level, settings.summary_words, idf))
+    return Handed(batch, _request(present, batch, settings, idf))
+
+
+def _request(
+    present: Sequence[Entry], batch: Batch, settings: Settings, idf: Mapping[str, float]
+) -> Request:
+    return making.request_of(
+        present, batch.level, settings.summary_words, idf, skip_user=settings.summary_skip_user
+    )

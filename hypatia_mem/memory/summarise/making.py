@@ -40,10 +40,20 @@ def item_of(entry: Entry, level: int) -> Item:
 
 
 def request_of(
-    entries: Sequence[Entry], level: int, most: int, idf: Mapping[str, float]
+    entries: Sequence[Entry],
+    level: int,
+    most: int,
+    idf: Mapping[str, float],
+    *,
+    skip_user: bool = False,
 ) -> Request:
-    """Return the request for a batch; its length follows from how much there is, up to ``most``."""
+    """Return the request for a batch; its length follows from how much there is, up to ``most``.
+
+    ``skip_user``: what the user wrote is covered, but not condensed.
+    """
     items = tuple(item_of(entry, level) for entry in entries)
+    if skip_user:
+        items = tuple(_unsaid(item) if item.speaker == "user" else item for item in items)
     total = sum(words.cost(item.text) for item in items)
     return Request(level, items, max(_LEAST, min(most, int(total * _SHARE))), idf)
 
@@ -107,6 +117,10 @@ def _also(request: Request, content: str, floor: int) -> Sentence | None:
     text = redact_text(ALSO + ", ".join(f"`{word}`" for word, _, _ in lost))
     spans = tuple(Span(item, start, start + len(word)) for word, item, start in lost)
     return Sentence(text, spans)
+
+
+def _unsaid(item: Item) -> Item:
+    return replace(item, text=re.sub(r"[^\n]", " ", item.text))
 
 
 def _wordless(items: Sequence[Item]) -> Sentence:

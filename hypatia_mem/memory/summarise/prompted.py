@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hypatia_mem.memory.summarise import grounding, hygiene
+from hypatia_mem.memory.summarise import grounding, hygiene, words
 from hypatia_mem.memory.summarise.prompts import Prompts, cut, name_and_text, question_text
 from hypatia_mem.memory.summarise.protocol import (
     Draft,
@@ -22,10 +22,16 @@ from hypatia_mem.memory.summarise.protocol import (
     SummaryFailed,
 )
 from hypatia_mem.memory.summarise.units import ALSO
+from hypatia_mem.memory.summarise.windows import tokens_of
 
 __all__ = ["MAX_TOKENS", "Backend", "Prompted", "Question", "Reply", "Usage"]
 
 MAX_TOKENS = 8_192  # of an answer, its reasoning included
+SHRINKS = 3  # times that a batch is asked about anew in smaller questions
+SHRINK = 0.7
+_LEAST_WINDOW = 200  # tokens
+_LEAST_WORDS = 20  # that an answer is allowed, in however many it is one
+_SHORT_ENOUGH = 100  # words that are never too many
 _SAID = {
     FailureKind.REFUSAL: "this is not a summary: the model declined to write one",
     FailureKind.TRUNCATED: "this is no summary: the model's answer was cut off in the middle",
@@ -103,15 +109,31 @@ class Prompted:
         return self.prompts.digest
 
     def summarise(self, request: Request) -> Draft:
-        """Ask, in several questions where one is too long; raises SummaryFailed."""
-        return self.draft(request, [self.ask(one) for one in self.questions(request)])
+        """Ask, in several questions where one is too long; raises SummaryFailed.
 
-    def questions(self, request: Request) -> list[Question]:
-        """Return the questions that cover a batch."""
-        parts = cut(request.items, self.window)
-        words = max(20, request.max_words // max(1, len(parts)))
+        An answer that is hardly shorter than it should be is asked for again in smaller questions,
+        a few times.
+        """
+        window = self.window
+        for _ in range(1 + SHRINKS):
+            asked = self.questions(request, window)
+            draft = self.draft(request, [self.ask(one) for one in asked])
+            if _is_short(draft, request, len(asked)):
+                return draft
+            whole = sum(tokens_of(item.text) for item in request.items)
+            window = max(_LEAST_WINDOW, int(min(window, whole) * SHRINK))
+        raise SummaryFailed(
+            FailureKind.VERBATIM,
+            f"this is no summary: it was far too long, {1 + SHRINKS} times, in ever smaller parts",
+            hint="Another model, or rules of your own, may do better: hypatia-mem prompts show",
+        )
+
+    def questions(self, request: Request, window: int = 0) -> list[Question]:
+        """Return the questions that cover a batch; ``window`` 0 is the summariser's own."""
+        parts = cut(request.items, window or self.window)
+        most = _words_each(request, len(parts))
         system = self.prompts.rules(request.level)
-        return [Question(system, question_text(request, part, words)) for part in parts]
+        return [Question(system, question_text(request, part, most)) for part in parts]
 
     def draft(self, request: Request, replies: Sequence[Reply]) -> Draft:
         """Return what the answers to all questions of a batch come to; raises SummaryFailed."""
@@ -130,6 +152,16 @@ class Prompted:
                 "this is no summary: none of its sentences is said by any of the sources",
             )
         return Draft(sentences, (name,) if name else ())
+
+
+def _words_each(request: Request, parts: int) -> int:
+    return max(_LEAST_WORDS, request.max_words // max(1, parts))
+
+
+def _is_short(draft: Draft, request: Request, parts: int) -> bool:
+    """Tell whether a draft has at most twice the words that were asked for."""
+    most = max(_SHORT_ENOUGH, 2 * parts * _words_each(request, parts))
+    return sum(words.cost(one.text) for one in draft.sentences) <= most
 
 
 def _told(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
