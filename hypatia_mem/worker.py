@@ -235,7 +235,7 @@ def _cold_work(
         _make_queued(home)
         and _condense(home, drain, settings, lock, stopped)
         and _embed(home, drain, settings, lock, stopped)
-        and _learn(home, settings, lock)
+        and _learn(home, drain, settings, lock, stopped)
         and _tell(home, drain, settings, lock, stopped)
     )
 
@@ -325,15 +325,22 @@ def _condense(
     return True
 
 
-def _learn(home: Path, settings: Settings, lock: Lock) -> bool:
-    """Keep the lessons of work that is finished; True, for news are looked for at each turn."""
+def _learn(
+    home: Path, drain: Drain, settings: Settings, lock: Lock, stopped: Callable[[], bool]
+) -> bool:
+    """Keep the lessons of work that is finished; True, for news are looked for at each turn.
+
+    While a model is waited for, new turns are stored all the same.
+    """
     from hypatia_mem.memory import curate
+    from hypatia_mem.memory.cascade.running import Waiting
     from hypatia_mem.memory.extract import running as extract
 
     if settings.extract_by == "off":
         return True
     try:
-        report = extract.run(home, now=_now(), beat=lock.beat)
+        waiting = Waiting(_draining(drain, lock), stopped)
+        report = extract.run(home, settings=settings, now=_now(), beat=lock.beat, waiting=waiting)
         if report.kept or report.proposed:
             _LOG.info("%s", report.line)
             curate.refresh(home)

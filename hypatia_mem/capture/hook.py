@@ -7,8 +7,8 @@ stderr to the person, and exit code 2 would block the prompt.
 
 What is printed, and never anything else: at SessionStart the brief as the worker rendered it; at
 UserPromptSubmit one JSON object with trigger lines and confirmations, when there are any; at
-SessionEnd a trigger line, which the client ignores; at Stop and PreCompact nothing (what a hook
-prints there makes the turn go on, or lands in the compaction's instructions).
+SessionEnd what is left to judge, which the client ignores; at Stop and PreCompact nothing (what a
+hook prints there makes the turn go on, or lands in the compaction's instructions).
 """
 
 from __future__ import annotations
@@ -114,12 +114,12 @@ def _output(
             return b"" if conf.get("briefs") == "off" else _brief(home, data, environ)
         if event == PROMPT:
             count = _count(home, session) if NOTIFICATION not in data else 0
-            return _prompt_output(home, data, environ, conf, count) if captured else b""
+            return _prompt_output(home, session, data, environ, conf, count) if captured else b""
     except Exception as error:  # noqa: BLE001 - the turn is safe; nobody waits for the rest
         _log(home, "WARNING", f"no output for {event}: {type(error).__name__}")
         return b""
     if event == END and mode != "off":
-        return b"TRIGGER:session-end\n"
+        return _end_output(home, session, conf)
     return b"TRIGGER:log\n" if event == STOP and mode == "literal" else b""
 
 
@@ -277,7 +277,12 @@ def _session(data: bytes) -> str:
 
 
 def _prompt_output(
-    home: str, data: bytes, environ: Mapping[str, str], conf: Mapping[str, str], count: int
+    home: str,
+    session: str,
+    data: bytes,
+    environ: Mapping[str, str],
+    conf: Mapping[str, str],
+    count: int,
 ) -> bytes:
     mode = conf.get("triggers", "combined")
     if not count or mode == "off":
@@ -287,57 +292,46 @@ def _prompt_output(
 
     if may_be_request(data):
         lines += _request_lines(home, data, environ, mode)
-    every = conf.get("extract_every", "")
-    interval = int(every) if every.isascii() and every.isdigit() else EXTRACT_EVERY
+    interval = _interval(conf)
     if interval and count % interval == 0:
-        lines.append("TRIGGER:extract")
+        from hypatia_mem.capture import triggers
+
+        due = triggers.due(home, session, at_end=False)
+        lines += ["TRIGGER:extract", *due] if due or mode == "literal" else []
     if not lines:
         return b""
     return (_CONTEXT % spool.json_string("\n".join(lines)).decode()).encode()
 
 
 def _request_lines(home: str, data: bytes, environ: Mapping[str, str], mode: str) -> list[str]:
-    """Confirm what the person asked to remember or forget; the worker does it from the record."""
-    request = None
     try:
-        from hypatia_mem.capture import immediate
+        from hypatia_mem.capture import triggers
 
         prompt = _value(data, "prompt", len(data))
-        # As the spool's reader has it, so that the worker names it the same.
-        request = immediate.parse(
-            prompt.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-        )
+        return triggers.of_request(home, prompt, _folder(data, environ), mode)
     except Exception as error:  # noqa: BLE001 - no confirmation; the other lines are still true
         _log(home, "WARNING", f"a request could not be read: {type(error).__name__}")
-    if request is None:
         return []
-    if request.verb == "remember":
-        where = "global" if request.is_global else f"scoped to {_scope(home, data, environ)}"
-        name = immediate.entry_name(request)
-        stored = f'[hypatia-memory] Stored: "{name}" ({request.kind}, {where}).'
-        return ["TRIGGER:immediate", stored] if mode == "literal" else [stored]
-    words = " ".join(request.text.split())[:200]
-    return [
-        "TRIGGER:immediate",
-        f'[hypatia-memory] Forget requested: "{words}". Run: hypatia-mem forget {_shell(words)} '
-        "(previews first; a single clear match has been withheld already).",
-    ]
 
 
-def _shell(words: str) -> str:
-    """Quote a text so that a shell takes it as one word and runs none of it."""
-    if not any(c in words for c in '"$`\\!'):
-        return f'"{words}"'
-    return "'" + words.replace("'", "'\"'\"'") + "'"
+def _end_output(home: str, session: str, conf: Mapping[str, str]) -> bytes:
+    """Return what a session's end says: nothing where nobody spoke, or nothing is left to judge.
+
+    The client ends sessions, too, that never were: of those no prompt was counted.
+    """
+    if not _interval(conf) or _age_mark(f"{home}/{paths.TURNS}/{session}") is None:
+        return b""
+    from hypatia_mem.capture import triggers
+
+    due = triggers.due(home, session, at_end=True)
+    if not due and conf.get("triggers") != "literal":
+        return b""
+    return "".join(f"{line}\n" for line in ("TRIGGER:session-end", *due)).encode()
 
 
-def _scope(home: str, data: bytes, environ: Mapping[str, str]) -> str:
-    key = paths.find_root(_folder(data, environ)).key
-    path = paths.brief_path(home, key).removesuffix("json") + "scope"
-    try:
-        return paths.read_file(path, 1024).decode("utf-8", "replace").strip() or "this project"
-    except (OSError, ValueError):
-        return "this project"
+def _interval(conf: Mapping[str, str]) -> int:
+    every = conf.get("extract_every", "")
+    return int(every) if every.isascii() and every.isdigit() else EXTRACT_EVERY
 
 
 def _brief(home: str, data: bytes, environ: Mapping[str, str]) -> bytes:

@@ -55,7 +55,7 @@ def write_hook_conf(
         kept["excluded"] = "\t".join(sorted(f for f in set(excluded) if "\n" not in f))
     kept.update(
         triggers=settings.triggers,
-        extract_every=str(settings.extract_every),
+        extract_every=str(_every(settings)),
         briefs=_switch(settings.briefs),
         capture=_switch(settings.capture),
     )
@@ -66,6 +66,13 @@ def write_hook_conf(
         if "\n" in value or "\r" in value:
             raise ConfigError(f"{key} holds a line break and cannot stand in hook.conf")
     write_text(file, "".join(f"{key}={value}\n" for key, value in kept.items()))
+
+
+def _every(settings: Settings) -> int:
+    """Return how often the agent is asked to judge finished work: never where nobody, or a model,
+    does it."""
+    by_model = settings.extract_by == "summary" and settings.summary_by in _WORKER_ENV
+    return 0 if by_model or settings.extract_by == "off" else settings.extract_every
 
 
 def _switch(value: bool) -> str:

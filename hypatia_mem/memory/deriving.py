@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from hypatia_mem.memory.compose import MAX_UNITS, render_briefs
+from hypatia_mem.memory.extract import offering
 from hypatia_mem.memory.sharing import archive
 
 __all__ = ["derive"]
@@ -36,6 +37,7 @@ def derive(
     with ExitStack() as later, open_store(home, write=False) as store:
         archive.sweep(home, store)
         render_briefs(store, home, scopes=scopes, limit=limit)
+        offering.render(store, home)
         behind = sync_slice(store, SearchIndex(home), later)
     if behind and stop():
         return False

@@ -13,7 +13,20 @@ from hypatia_mem.store import rows
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["CURSOR", "News", "known_units", "last_turn", "lessons", "news", "said_since"]
+__all__ = [
+    "CURSOR",
+    "News",
+    "known_units",
+    "last_turn",
+    "lessons",
+    "looked_at",
+    "news",
+    "said_since",
+    "talking",
+    "turns_of",
+    "units_in",
+    "unjudged",
+]
 
 CURSOR = "extract:"  # and the session's id: the last turn that a work unit was sought in
 _UNIT = "work-unit"
@@ -70,6 +83,14 @@ def said_since(store: Store, session_id: str, after: int, most: int) -> list[Mes
     return [rows.message_of(row) for row in found]
 
 
+def looked_at(store: Store, session_id: str) -> int:
+    """Return the last turn of a session that a work unit was sought in, 0 where none was."""
+    found = store.execute(
+        "SELECT position FROM cursor WHERE key = ?", [CURSOR + session_id]
+    ).fetchone()
+    return int(found[0]) if found else 0
+
+
 def last_turn(store: Store, session_id: str) -> int:
     """Return the number of a session's last turn, 0 where there is none."""
     found = store.execute(
@@ -97,3 +118,65 @@ def known_units(store: Store, scopes: Sequence[str]) -> list[Entry]:
 def lessons(store: Store, scopes: Sequence[str]) -> list[Entry]:
     """Return the work units of these scopes that say what to do next time, oldest first."""
     return [one for one in reversed(known_units(store, scopes)) if "## Lesson\n" in one.content]
+
+
+def turns_of(store: Store, name: str) -> tuple[str, int, int] | None:
+    """Return the session of a work unit, and the first and the last turn that it stands on."""
+    found = store.run(
+        """
+        SELECT m.session_id, min(m.turn) AS first, max(m.turn) AS last
+        FROM statement AS s JOIN message AS m ON s.object = 'msg-' || m.session_id || '-' || m.turn
+        WHERE s.subject = ? AND s.predicate = 'derivedFrom'
+        GROUP BY m.session_id ORDER BY count(*) DESC, m.session_id LIMIT 1
+        """,
+        [name],
+    )
+    return (found[0]["session_id"], found[0]["first"], found[0]["last"]) if found else None
+
+
+def units_in(store: Store, session_id: str, first: int, last: int) -> list[Entry]:
+    """Return the work units of a session that stand on these turns, newest first."""
+    found = store.run(
+        """
+        SELECT * FROM entry WHERE list_contains(tags, $1) AND session_id = $2
+          AND trust <> 'rejected' AND expired_at IS NULL AND name IN (
+            SELECT s.subject FROM statement AS s WHERE s.predicate = 'derivedFrom'
+              AND s.object IN (SELECT 'msg-' || $2 || '-' || n
+                               FROM range($3::BIGINT, $4::BIGINT + 1) AS t(n)))
+        ORDER BY created_at DESC, name
+        """,
+        [_UNIT, session_id, first, last],
+    )
+    return [rows.entry_of(row) for row in found]
+
+
+def unjudged(store: Store, scopes: Sequence[str] | None, since: datetime, most: int) -> list[Entry]:
+    """Return the work units since a time that nobody but the arithmetic has judged, newest first.
+
+    Withheld ones are among them, but not what a person has taken out of the way.
+    """
+    found = store.run(
+        """
+        SELECT * FROM entry WHERE list_contains(tags, $1) AND starts_with(producer, 'extractive')
+          AND trust IN ('asserted', 'candidate') AND NOT suppressed AND expired_at IS NULL
+          AND created_at >= $2 AND ($3::VARCHAR[] IS NULL OR list_has_any(scopes, $3::VARCHAR[]))
+        ORDER BY created_at DESC, name LIMIT $4
+        """,
+        [_UNIT, since, None if scopes is None else list(scopes), most],
+    )
+    return [rows.entry_of(row) for row in found]
+
+
+def talking(store: Store, since: datetime, most: int) -> list[tuple[str, str]]:
+    """Return the sessions, with their projects, that were spoken in lately and have not ended."""
+    found = store.run(
+        """
+        SELECT s.id, s.project, max(m."at") AS last_at FROM message AS m
+        JOIN session AS s ON s.id = m.session_id
+        WHERE m."at" >= $1 GROUP BY s.id, s.project
+        HAVING coalesce(any_value(s.ended_at), TIMESTAMP '1970-01-01') < max(m."at")
+        ORDER BY last_at DESC, s.id LIMIT $2
+        """,
+        [since, most],
+    )
+    return [(row["id"], row["project"]) for row in found]

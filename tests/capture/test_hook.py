@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hypatia_mem.capture import hook, paths, spool
+from hypatia_mem.capture import hook, paths, spool, triggers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes and modes of POSIX")
 
@@ -306,41 +306,74 @@ def outputs(count: int, **more: object) -> list[str]:
     return [context(fire(event(**more))) for _ in range(count)]
 
 
+WU = "[hypatia-memory] Due: wu-2026-11-30-login-token (bug-fix, msg-s-1 to msg-s-4)"
+HOW = "[hypatia-memory] Each: hypatia-mem extract due NAME"
+AT_HAND = "[hypatia-memory] Due: s:5-8 (exploration, msg-s-5 to msg-s-8, nothing kept yet)"
+EXTRACT = f"TRIGGER:extract\n{WU}\n{HOW}"
+
+
+def offer(home, *, units=(WU, HOW), at_hand=(), session=SESSION):
+    """Lay down what the worker renders for a session."""
+    lines = ["4", *units, "--", *at_hand, ""]
+    (home / "briefs" / f"{session}.due").write_text("\n".join(lines))
+
+
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("settings", "due", "expected"),
     [
-        pytest.param({}, ["", "", "", "", "TRIGGER:extract", ""], id="default"),
-        pytest.param({"extract_every": "2"}, ["", "TRIGGER:extract"] * 3, id="every-2"),
-        pytest.param({"extract_every": "0"}, [""] * 6, id="never"),
-        pytest.param({"extract_every": "often"}, [""] * 4 + ["TRIGGER:extract", ""], id="nonsense"),
+        pytest.param({}, True, ["", "", "", "", EXTRACT, ""], id="default"),
+        pytest.param({}, False, [""] * 6, id="nothing is due"),
+        pytest.param({"extract_every": "2"}, True, ["", EXTRACT, "", "", "", ""], id="told once"),
+        pytest.param({"extract_every": "0"}, True, [""] * 6, id="never"),
+        pytest.param({"extract_every": "often"}, True, [""] * 4 + [EXTRACT, ""], id="nonsense"),
         pytest.param(
             {"triggers": "literal", "extract_every": "3"},
+            False,
             ["TRIGGER:log", "TRIGGER:log", "TRIGGER:log\nTRIGGER:extract"] * 2,
             id="literal",
         ),
-        pytest.param({"triggers": "off"}, [""] * 6, id="off"),
+        pytest.param({"triggers": "off"}, True, [""] * 6, id="off"),
     ],
 )
-def test_trigger_lines_of_six_prompts(home, settings, expected):
-    """Nothing unless there is something to do; one block when there is."""
+def test_trigger_lines_of_six_prompts(home, settings, due, expected):
+    """Nothing unless there is something to do; one block when there is; each thing once."""
     conf(home, **settings)
+    if due:
+        offer(home)
     assert outputs(6) == expected
+
+
+def test_what_came_up_later_is_told_at_the_next_turn_that_counts(home):
+    """Turns 5, 10, 15, whichever of them there is something for."""
+    assert outputs(7) == [""] * 7
+    offer(home)
+    assert outputs(4) == ["", "", EXTRACT, ""]
+    offer(home)
+    assert outputs(4) == ["", "", "", EXTRACT]
+
+
+def test_the_work_at_hand_is_not_for_the_middle_of_a_session(home):
+    """It goes on: only an end asks about it."""
+    offer(home, units=(), at_hand=(AT_HAND,))
+    assert outputs(5) == [""] * 5
+    assert (home / "briefs" / f"{SESSION}.due").exists()
 
 
 def test_prompts_are_counted_by_session_and_without_notifications(home):
     """Two sessions do not add up, and what nobody typed is kept but not counted."""
     conf(home, extract_every="2")
+    offer(home, session="a")
     note = "<task-notification>\n<task-id>a</task-id> remember: never mock the database"
     assert outputs(1, session_id="a") == outputs(1, session_id="b") == [""]
     assert outputs(3, session_id="a", prompt=note) == [""] * 3
-    assert outputs(1, session_id="a") == ["TRIGGER:extract"]
+    assert outputs(1, session_id="a") == [EXTRACT]
     assert len(records(home)) == 6
 
 
 @pytest.mark.parametrize(
     ("mode", "stop", "end"),
     [
-        ("combined", b"", b"TRIGGER:session-end\n"),
+        ("combined", b"", b""),
         ("literal", b"TRIGGER:log\n", b"TRIGGER:session-end\n"),
         ("off", b"", b""),
     ],
@@ -348,9 +381,37 @@ def test_prompts_are_counted_by_session_and_without_notifications(home):
 def test_other_events_print_what_the_client_ignores(home, mode, stop, end):
     """PreCompact prints nothing ever: it would become part of the compaction's instructions."""
     conf(home, triggers=mode)
+    fire(event())
     assert fire(event("Stop")) == stop
     assert fire(event("SessionEnd")) == end
     assert fire(event("PreCompact")) == b""
+
+
+def test_an_end_says_what_is_left_to_judge_and_says_it_once(home):
+    """What is finished and was not told, and the work at hand."""
+    fire(event())
+    offer(home, at_hand=(AT_HAND,))
+    said = fire(event("SessionEnd")).decode().splitlines()
+    assert said == ["TRIGGER:session-end", WU, HOW, AT_HAND]
+    assert fire(event("SessionEnd")) == b""
+
+
+@pytest.mark.parametrize("mode", ["combined", "literal"])
+def test_the_end_of_a_session_that_never_was_says_nothing(home, mode):
+    """The client ends such, for one when a plugin is installed."""
+    conf(home, triggers=mode)
+    offer(home, at_hand=(AT_HAND,))
+    assert fire(event("SessionEnd")) == b""
+
+
+def test_our_own_runs_are_asked_nothing(home):
+    """Neither by the guard nor by the folder (I6)."""
+    conf(home, extract_every="1")
+    offer(home)
+    assert fire(event(), HYPATIA_MEM_INTERNAL="1") == b""
+    assert fire(event(cwd=str(home / "claude-cli"))) == b""
+    assert fire(event("SessionEnd"), HYPATIA_MEM_INTERNAL="1") == b""
+    assert context(fire(event())) == EXTRACT
 
 
 # -- remember and forget
@@ -392,6 +453,7 @@ def test_forget_asks_the_agent_to_finish_it(home, app):
 def test_trigger_lines_come_in_one_block_and_order(home, app):
     """Log, immediate, extract: all three, once each, in literal mode."""
     conf(home, triggers="literal", extract_every="1")
+    offer(home)
     said = context(fire(event(prompt="remember: always use pnpm", cwd=str(app)))).splitlines()
     assert [line for line in said if line.startswith("TRIGGER:")] == [
         "TRIGGER:log",
@@ -410,7 +472,7 @@ def test_talking_of_memory_is_no_request(home, app, prompt):
 def test_words_for_the_shell_run_nothing(text):
     """What a person typed is one argument of the command, whatever it holds."""
     done = subprocess.run(
-        ["sh", "-c", f"printf %s {hook._shell(text)}"], capture_output=True, check=True
+        ["sh", "-c", f"printf %s {triggers.shell(text)}"], capture_output=True, check=True
     )
     assert done.stdout.decode() == text
 

@@ -34,6 +34,7 @@ __all__ = [
     "keep_together",
     "kind_of",
     "note_failure",
+    "note_pause",
     "note_refusal",
     "note_success",
     "pause_of",
@@ -107,7 +108,7 @@ def note_failure(
     ``pausing``: the one in force was asked; one that was handed in is never paused.
     """
     if pausing and error.failure.blames_summariser:
-        _pause(txn, error, settings, now)
+        note_pause(txn, error, settings, now)
     if error.failure.blames_batch or not pausing:
         _count(txn, batch, str(error.failure), error.message, error.retry_after, settings, now)
         keep_together(txn, batch)
@@ -213,7 +214,8 @@ def resume(txn: Any) -> None:  # noqa: ANN401
     summaries.note(txn, PAUSE, {})
 
 
-def _pause(txn: Any, error: SummaryFailed, settings: Settings, now: datetime) -> None:  # noqa: ANN401
+def note_pause(txn: Any, error: SummaryFailed, settings: Settings, now: datetime) -> None:  # noqa: ANN401
+    """Let nobody ask the summariser in force until some time from now, longer each time."""
     from hypatia_mem.store import summaries
 
     before = pause_of(txn.store, settings)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hypatia_mem.memory.summarise import facts, words
+from hypatia_mem.memory.summarise.units import INFERRED
 
 __all__ = ["Found", "Relation", "compare", "likeness", "repeated"]
 
@@ -83,6 +84,8 @@ def repeated(
         if not match or not session:
             continue
         lesson = match.group(1).strip()
+        if lesson.endswith(INFERRED.strip()):  # nobody said it: it never becomes a rule
+            continue
         home = next((g for g in groups if likeness(g[0][1], lesson, idf) >= _LESSON_NEAR), None)
         if home is None:
             groups.append([(name, lesson, session)])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hypatia_mem.memory.extract import cues
 from hypatia_mem.memory.extract.kinds import Kind, corrections, is_correction
+from hypatia_mem.memory.extract.templates import ESSENTIAL, is_refuse, is_vague
 from hypatia_mem.memory.extract.topics import Exchange, Said, closes, is_thin
 from hypatia_mem.memory.summarise import facts, hygiene, naming
 from hypatia_mem.memory.summarise.extractive import choose
@@ -61,7 +62,7 @@ def work_unit(
     names: list[str] = []
     pool = _pool(exchanges, names, idf)
     sections = _told_once(_SECTIONS[kind](pool, exchanges))
-    essential = _ESSENTIAL[kind]
+    essential = ESSENTIAL[kind]
     lines: list[str] = []
     used: list[int] = []
     for title, units in sections:
@@ -81,9 +82,20 @@ def work_unit(
         content=content,
         sources=tuple(dict.fromkeys(names[item] for item in used)),
         topics=_topics(named, idf),
-        sure=essential <= filled and bool(facts.tokens(content)) and _is_settled(exchanges),
+        sure=essential <= filled
+        and bool(facts.tokens(content))
+        and not _is_vague(sections, essential)
+        and _is_settled(exchanges),
         lesson=lesson,
         day=day,
+    )
+
+
+def _is_vague(sections: _Sections, essential: frozenset[str]) -> bool:
+    """Tell whether a section that matters says nothing but what would fit any project."""
+    return any(
+        title in essential and units and all(is_vague(_line(unit)) for unit in units)
+        for title, units in sections
     )
 
 
@@ -117,7 +129,7 @@ def _pool(exchanges: Sequence[Exchange], names: list[str], idf: Mapping[str, flo
 def _units(number: int, said: Said) -> Iterable[Unit]:
     text = hygiene.blank(said.text, spoken_by=said.role)
     for unit in units_of(number, Item(said.name, text, said.role)):
-        passing = cues.PASSING.search(unit.text) or cues.LOG_LINE.search(unit.text)
+        passing = cues.PASSING.search(unit.text) or is_refuse(unit.text)
         if not passing and not unit.code and any(char.isalnum() for char in unit.text):
             yield unit
 
@@ -224,12 +236,4 @@ _SECTIONS: Mapping[Kind, Callable[[_Pool, Sequence[Exchange]], _Sections]] = {
     Kind.EXPLORATION: _exploration,
     Kind.BUG_FIX: _bug_fix,
     Kind.DESIGN_DECISION: _design,
-}
-# Without these a unit is a candidate that somebody has to look at.
-_ESSENTIAL: Mapping[Kind, frozenset[str]] = {
-    Kind.ONE_SHOT: frozenset({"Solution", "Key Detail"}),
-    Kind.CORRECTION_CHAIN: frozenset({"Why It Was Wrong", "Correct Approach", "Lesson"}),
-    Kind.EXPLORATION: frozenset({"Findings", "Decisions"}),
-    Kind.BUG_FIX: frozenset({"Symptoms", "Root Cause", "Fix"}),
-    Kind.DESIGN_DECISION: frozenset({"Options", "Decision", "Why"}),
 }

@@ -38,6 +38,7 @@ class FailureKind(StrEnum):
     TRUNCATED = "truncated"  # it was cut off in the middle
     TOO_LONG = "too-long"  # more than the summariser's window takes
     INVENTED = "invented"  # no sentence of it is said by any source
+    MALFORMED = "malformed"  # not in the form that was asked for
     AUTH = "auth"  # no key, or one that is not accepted
     SETTINGS = "settings"  # a model or an address that is not known there, a program that is not
     RATE = "rate"  # asked to wait

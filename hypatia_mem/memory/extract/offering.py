@@ -1,0 +1,192 @@
+"""What a session's agent is asked to judge, rendered ahead: the hook cannot ask the store.
+
+``briefs/<session>.due`` holds the turn up to which it reaches, the lines of TRIGGER:extract, a line
+``--``, and what TRIGGER:session-end says in addition: the work at hand, which has no unit yet. The
+hook prints it once and renames it to ``.told``, whose number says what need not be said again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypatia_mem.capture import paths
+from hypatia_mem.memory.extract.asking import asks_model
+from hypatia_mem.memory.extract.comparing import likeness
+from hypatia_mem.memory.extract.kinds import Kind, kind_of
+from hypatia_mem.memory.extract.topics import Exchange, exchanges_of, topics
+
+if TYPE_CHECKING:
+    from hypatia_mem.model import Entry
+    from hypatia_mem.store.connection import Store
+
+__all__ = ["DUE", "TOLD", "nearest", "render"]
+
+DUE, TOLD = ".due", ".told"
+_SEPARATOR = "--"
+_SESSIONS = 20  # the latest, that are spoken in
+_LATELY = timedelta(hours=24)
+_KEPT_SECONDS = 30 * 86400.0
+_EACH = 3  # units that are named at once
+_COMPARED = 100  # units that one is compared with, the newest
+_NEAR = 0.15
+_MOST_TURNS = 400
+_MARK = "[hypatia-memory]"
+
+
+def render(store: Store, home: Path) -> int:
+    """Bring what each running session is asked up to what the store says; return how many are.
+
+    Nobody is asked where a model judges, or nobody.
+    """
+    from hypatia_mem.config import load_settings
+
+    settings = load_settings(home)
+    folder = home / paths.BRIEFS
+    sessions: list[tuple[str, str]] = []
+    if settings.extract_by == "summary" and not asks_model(settings) and settings.extract_every:
+        from hypatia_mem.store import lessons
+
+        now = datetime.now(UTC).replace(tzinfo=None)
+        sessions = lessons.talking(store, now - _LATELY, _SESSIONS)
+    asked = 0
+    # Another process may render at the same time; what it leaves wrong, the next round mends.
+    with contextlib.suppress(OSError):
+        for session, scope in sessions:
+            asked += _renew(folder, session, partial(_due, store, session, scope))
+        _tidy(folder, {session for session, _ in sessions})
+    return asked
+
+
+def nearest(entry: Entry, others: Sequence[Entry], most: int = 3) -> list[str]:
+    """Return the names of the units that say nearly what one says, the nearest first."""
+    scored = [
+        (likeness(entry.content, other.content, {}), other.name)
+        for other in others
+        if other.name != entry.name
+    ]
+    return [name for near, name in sorted(scored, reverse=True)[:most] if near >= _NEAR]
+
+
+# --- what is due ----------------------------------------------------------------------------------
+
+
+def _due(store: Store, session: str, scope: str, told: int) -> tuple[int, str]:
+    """Return up to which turn it is told, and the text without that number."""
+    units, until = _units(store, session, scope, told)
+    lines = list(units)
+    if lines:
+        lines.append(
+            f"{_MARK} Each: hypatia-mem extract due NAME, then hypatia-mem extract submit NAME -d -"
+        )
+    return until, "\n".join(
+        [*lines, _SEPARATOR, *_at_hand(store, session, scope, bool(lines))]
+    ) + "\n"
+
+
+def _units(store: Store, session: str, scope: str, told: int) -> tuple[list[str], int]:
+    from hypatia_mem.store import lessons
+    from hypatia_mem.store.entries import is_withheld
+
+    since = datetime.now(UTC).replace(tzinfo=None) - 2 * _LATELY
+    found = [
+        (turns, one)
+        for one in lessons.unjudged(store, [scope], since, 50)
+        if one.session_id == session
+        and (turns := lessons.turns_of(store, one.name)) is not None
+        and turns[0] == session
+        and turns[2] > told
+    ]
+    found = sorted(found, key=lambda pair: pair[0][1:])[:_EACH]
+    others: list[Entry] = []
+    if found:
+        known = lessons.known_units(store, [scope])[:_COMPARED]
+        others = [one for one in known if not is_withheld(one)]
+    lines = []
+    for (_, first, last), one in found:
+        kind = next((tag for tag in one.tags if tag in set(Kind)), "work-unit")
+        near = nearest(one, others)
+        compare = f"; compare {', '.join(near)}" if near else ""
+        lines.append(
+            f"{_MARK} Due: {one.name} ({kind}, msg-{session}-{first} to msg-{session}-{last}"
+            f"{compare})"
+        )
+    return lines, max([told, *(turns[2] for turns, _ in found)])
+
+
+def _at_hand(store: Store, session: str, scope: str, some: bool) -> Iterator[str]:
+    """Yield what a session that ended now would leave: the piece of work that has no unit yet."""
+    from hypatia_mem.memory.extract.running import said_of
+    from hypatia_mem.store import graves, lessons
+
+    after = lessons.looked_at(store, session)
+    told = lessons.said_since(store, session, after, _MOST_TURNS)
+    found = topics(exchanges_of(said_of(told, session, (scope,), graves.load(store))))
+    last: list[Exchange] = found[-1] if found else []
+    kind = kind_of(last) if last else Kind.TRIVIAL
+    if kind is Kind.TRIVIAL:
+        return
+    turns = [said.turn for one in last for said in one.all]
+    span = f"{session}:{turns[0]}-{turns[-1]}"
+    yield (
+        f"{_MARK} Due: {span} ({kind}, msg-{session}-{turns[0]} to msg-{session}-{turns[-1]}, "
+        "nothing kept yet)"
+    )
+    if not some:
+        yield f"{_MARK} hypatia-mem extract due {span}, then hypatia-mem extract submit {span} -d -"
+
+
+# --- the files ------------------------------------------------------------------------------------
+
+
+def _renew(folder: Path, session: str, due: Callable[[int], tuple[int, str]]) -> bool:
+    """Write a session's file anew; one that the hook takes meanwhile is not told twice."""
+    path, taken = folder / f"{session}{DUE}", folder / f".due-{session}"
+    before = _read(path)
+    told = _number(_read(folder / f"{session}{TOLD}"))
+    until, text = due(told)
+    wanted = f"{until}\n{text}" if text.strip() != _SEPARATOR else ""
+    if wanted == before:
+        return bool(wanted)
+    # Taken away first: from here on the hook has nothing to print, so what it printed is known.
+    try:
+        path.replace(taken)
+    except FileNotFoundError:
+        if before:  # it was printed while this was made; the next round says what is left
+            return False
+    taken.unlink(missing_ok=True)
+    if wanted:
+        taken.write_text(wanted, "utf-8")
+        taken.replace(path)
+    return bool(wanted)
+
+
+def _tidy(folder: Path, running: set[str]) -> None:
+    """Take out what is not asked any more; of what was told only its number stays."""
+    for path in folder.iterdir():
+        gone = path.suffix == DUE and path.stem not in running
+        if gone or path.name.startswith(".due-"):
+            path.unlink(missing_ok=True)
+        elif path.suffix == TOLD:
+            text = _read(path)
+            if text.count("\n") > 1:
+                path.write_text(f"{_number(text)}\n", "ascii")
+            elif time.time() - path.stat().st_mtime > _KEPT_SECONDS:
+                path.unlink(missing_ok=True)
+
+
+def _number(text: str) -> int:
+    first = text.partition("\n")[0]
+    return int(first) if first.isascii() and first.isdigit() else 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
