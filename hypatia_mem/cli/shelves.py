@@ -106,7 +106,7 @@ def export(
     dest: Annotated[str, typer.Argument(help="A new or empty folder.", show_default=False)],
     share: Annotated[
         bool,
-        typer.Option("--share", help="Leave out what keeps forgotten things away, and its key."),
+        typer.Option("--share", help="Only what reads return: nothing withheld or forgotten."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -114,7 +114,9 @@ def export(
 
     Earlier versions and the ledger stay behind, and turns that wait in the spool are not yet in
     it. Forgotten things are there only as keyed digests, with the key, so that they stay
-    forgotten where the export is imported; keep it as private as the memory, or use --share.
+    forgotten where the export is imported; keep it as private as the memory. An export that is
+    given away is made with --share: nothing that is rejected, suppressed or waits for a review is
+    in it, no reasons, no digests and no key.
 
     \b
     Example:
@@ -124,7 +126,7 @@ def export(
 
     home = shelves.shelf_home(context.own_home(), name)
     folder = Path(values.checked(dest, "the folder"))
-    done = exporting.export_shelf(home, folder, shelf=name, forgotten=not share)
+    done = exporting.export_shelf(home, folder, shelf=name, shared=share)
     for lost in done.missing:
         warn(f"An entry names archive://{lost}, and there is no such file.")
     machine = {
@@ -147,25 +149,36 @@ def import_(
 ) -> None:
     """Take an export into an empty shelf, after every file in it was verified.
 
-    What was forgotten, there or here, is not taken in. An import that was interrupted goes on
-    where it stopped when it is started again.
+    What was forgotten, there, here, or in any other connected shelf, is not taken in. An import
+    that was interrupted goes on where it stopped when it is started again. Another machine knows
+    nothing of it: make the export anew after something was forgotten.
 
     \b
     Example:
       hypatia-mem connect ~/memories/old -n old
       hypatia-mem import ~/backups/memory-2026-05 -s old
     """
-    from hypatia_mem.memory.sharing import importing
+    from hypatia_mem.memory.sharing import importing, shelves
 
     folder = Path(values.checked(source, "the folder"))
+    home = context.home()
     done = importing.import_shelf(
-        context.home(), folder, author=context.author(), now=context.now(), dry_run=dry_run
+        home,
+        folder,
+        author=context.author(),
+        now=context.now(),
+        others=shelves.others(context.own_home(), home),
+        dry_run=dry_run,
     )
+    for name, why in done.unasked.items():
+        warn(f"Shelf '{name}' could not be asked what was forgotten there: {why}.")
     machine = {
         "shelf": context.shelf(),
         "rows": dict(done.counts),
         "files": done.files,
         "refused": done.refused,
+        "refused_elsewhere": dict(done.elsewhere),
+        "unasked": dict(done.unasked),
         "dry_run": dry_run,
     }
     verb = "Would import" if dry_run else "Imported"
@@ -175,6 +188,8 @@ def import_(
     ]
     if done.refused:
         lines.append(f"  {done.refused} left out: forgotten before")
+    for name, count in done.elsewhere.items():
+        lines.append(f"  {count} left out: forgotten in shelf '{name}'")
     emit(machine, "\n".join(lines), as_json)
 
 

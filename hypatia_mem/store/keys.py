@@ -26,6 +26,7 @@ __all__ = [
     "adopt_key",
     "key_of",
     "keyring",
+    "known_keys",
     "load_key",
     "rotate_key",
 ]
@@ -94,6 +95,23 @@ def keyring(home: Path) -> tuple[Key, ...]:
     for _, secret in reversed(_copies(home)):
         key = key_of(secret)
         found.setdefault(key.id, key)
+    return tuple(found.values())
+
+
+def known_keys(home: Path) -> tuple[Key, ...]:
+    """Return the keys of a memory that is only asked: none is made, none is put back.
+
+    Raises StoreError when there is none to be read.
+    """
+    found: dict[str, Key] = {}
+    with contextlib.suppress(OSError):
+        secret = (home / FILE).read_bytes()
+        if len(secret) >= KEY_BYTES:
+            found[key_of(secret).id] = key_of(secret)
+    for _, secret in reversed(_copies(home)):
+        found.setdefault(key_of(secret).id, key_of(secret))
+    if not found:
+        raise StoreError(f"the memory's key cannot be read: {home / FILE}")
     return tuple(found.values())
 
 

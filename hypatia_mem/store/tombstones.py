@@ -19,7 +19,7 @@ from hypatia_mem.store import graves, keys, likeness, rows
 from hypatia_mem.store.lookalikes import canonical
 from hypatia_mem.store.writing import Writing
 
-__all__ = ["Tombstones", "canonical"]
+__all__ = ["REJECTED", "Tombstones", "canonical", "entry_values", "statement_values"]
 
 _MEMORY_KINDS = frozenset({"rule", "taboo", "memory"})
 _EVIDENCE = frozenset({"message", "session"})  # known by their own words, not by like ones
@@ -30,6 +30,7 @@ _BURIED = {
     "digest": "VARCHAR", "scope": "VARCHAR", "target": "VARCHAR", "part": "VARCHAR",
     "sketch": "VARCHAR",
 }  # fmt: skip
+REJECTED = "rejected"  # what a tombstone says of why; a person's words are in the verdict
 _SINGLY = 3  # texts of a transaction that are looked up; for more, everything is read
 _PARTS = ("name", "look", "triple", "title")
 
@@ -171,7 +172,8 @@ class Tombstones(Writing):
     ) -> None:
         """Keep digests away from these scopes; one that is kept away already stays as it is.
 
-        Those among them that were made with an earlier key are only for asking.
+        But for what was only rejected and is forgotten now. Those among them that were made with an
+        earlier key are only for asking.
         """
         parts = self._parts
         new = [
@@ -186,6 +188,11 @@ class Tombstones(Writing):
             if parts.get(digest) != "old"
             for scope in list(scopes) or [GLOBAL_SCOPE]
         ]
+        if reason != REJECTED:
+            self.store.execute(
+                f"UPDATE tombstone SET reason = $4 WHERE reason = $5 AND {_COVERED}",  # noqa: S608
+                [list(digests), False, list(scopes) or [GLOBAL_SCOPE], reason, REJECTED],
+            )
         self.store.execute(
             """
             INSERT INTO tombstone
@@ -228,19 +235,13 @@ class Tombstones(Writing):
 
     def _entry_digests(self, name: str, content: str, kind: str) -> list[str]:
         """Return the digests under which an entry would have been forgotten."""
-        text = rows.clean(content)
-        values = {canonical(text)} if kind in _EVIDENCE else graves.values_of(text)
-        if kind in _MEMORY_KINDS:
-            values.add("name:" + canonical(rows.clean(name)))
-        return self._tomb_digests(values)
+        return self._tomb_digests(entry_values(name, content, kind))
 
     def _statement_digests(
         self, subject: str, predicate: str, object_: str, content: str
     ) -> list[str]:
         """Return the digests of what a statement speaks of, of what it says, and of itself."""
-        ends = {"name:" + canonical(end) for end in (subject, object_)}
-        itself = _triple_value(subject, predicate, object_)
-        return self._tomb_digests({*graves.values_of(content), itself, *ends})
+        return self._tomb_digests(statement_values(subject, predicate, object_, content))
 
     def _bury_statements(self, names: Sequence[str], scopes: Sequence[str], reason: str) -> None:
         """Keep the statements away at one of whose ends such a name stands or stood.
@@ -315,6 +316,21 @@ class Tombstones(Writing):
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def entry_values(name: str, content: str, kind: str) -> set[str]:
+    """Return by what an entry is known to have been forgotten."""
+    text = rows.clean(content)
+    values = {canonical(text)} if kind in _EVIDENCE else graves.values_of(text)
+    if kind in _MEMORY_KINDS:
+        values.add("name:" + canonical(rows.clean(name)))
+    return values - {""}
+
+
+def statement_values(subject: str, predicate: str, object_: str, content: str) -> set[str]:
+    """Return by what a statement is known to have been forgotten: itself, its ends, its words."""
+    ends = {"name:" + canonical(end) for end in (subject, object_)}
+    return {*graves.values_of(content), _triple_value(subject, predicate, object_), *ends}
 
 
 def _triple_value(subject: str, predicate: str, object_: str) -> str:

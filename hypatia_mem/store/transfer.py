@@ -1,35 +1,29 @@
 """Tables in and out for an export: what is written of each row, and how it comes in again.
 
 What only this store can know stays out of an export: ledger numbers, earlier versions, when a row
-came in here. Coming in, every row goes through the gateway's transaction: the tombstones are asked,
-the ledger and the index note it (I4). The import's author is never a person, so that nothing
-forgotten is let in by the way.
+came in here. How a row comes in is told in ``incoming``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused
-from hypatia_mem.model import Session, Trust, normal_predicate
-from hypatia_mem.store import graves, quarantine, rows, withdrawing
+from hypatia_mem.model import Trust
 from hypatia_mem.store.entries import MAX_NAME
 
 if TYPE_CHECKING:
     import duckdb
 
     from hypatia_mem.store.connection import Store
-    from hypatia_mem.store.gateway import Transaction
 
 __all__ = [
     "TABLES",
-    "UNSCOPED",
     "Column",
-    "Incoming",
     "checked_row",
     "columns_of",
     "is_empty",
@@ -38,14 +32,26 @@ __all__ = [
     "steps_of",
 ]
 
-UNSCOPED = "unscoped"  # the scope of what an export holds in no scope
 # In the order in which they come in: tombstones first, because they win; sessions count messages.
-TABLES = ("tombstone", "project", "root", "entry", "statement", "message", "session")
+TABLES = ("tombstone", "project", "root", "entry", "statement", "verdict", "message", "session")
+# What of a table default reads return; no verdict, for it is about what one person made of it.
+_SHARED = {
+    "project": "project",
+    "root": "root",
+    "entry": "live_entry",
+    "statement": "live_statement",
+    "message": """(
+        SELECT message.* FROM message JOIN live_entry AS e
+            ON e.kind = 'message' AND e.name = concat('msg-', message.session_id, '-', message.turn)
+    )""",
+    "session": "session",
+}
 _LEFT_OUT: dict[str, set[str]] = {
     "entry": {"content_digest", "recorded_at", "version", "seq"},
     "statement": {"triple", "recorded_at", "seq"},
     "message": set(),
     "session": {"turns"},
+    "verdict": {"op_id"},
     "tombstone": {"op_id"},
     "project": {"created_at"},
     "root": {"seen_at"},
@@ -55,12 +61,12 @@ _NEEDED = {
     "statement": {"subject", "predicate", "object", "scopes", "trust", "created_at"},
     "message": {"session_id", "turn", "uuid", "role", "at"},
     "session": {"id", "project"},
+    "verdict": {"name", "kind", "trust", "reason", "at"},
     "tombstone": {"digest", "key_id", "scope"},
     "project": {"scope"},
     "root": {"path", "scope"},
 }
 _NAMES = {"entry": ("name",), "statement": ("subject", "predicate", "object")}
-_KEYS = {"entry": "name", "statement": "triple"}
 _INTEGERS = {"INTEGER": 2**31, "BIGINT": 2**63, "HUGEINT": 2**63}
 
 
@@ -78,16 +84,23 @@ def columns_of(store: Store, table: str) -> list[Column]:
     return _columns(store.execute(_COLUMNS, [table]), table)
 
 
+def is_shared(table: str) -> bool:
+    """Tell whether an export that is given away holds anything of a table."""
+    return table in _SHARED
+
+
 def read_rows(
-    connection: duckdb.DuckDBPyConnection, table: str, *, batch: int = 1000
+    connection: duckdb.DuckDBPyConnection, table: str, *, shared: bool = False, batch: int = 1000
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as an export writes them; only a batch of them is held at a time.
 
     ``connection`` is that of a copy (``attached``), so that nobody waits for the store meanwhile.
+    ``shared``: only those that default reads return.
     """
     columns = _columns(connection.execute(_COLUMNS, [table]), table)
     words = ", ".join(f'"{column.name}"' for column in columns)
-    cursor = connection.execute(f"SELECT {words} FROM {table}")  # noqa: S608 - the schema's names
+    source = _SHARED[table] if shared else table
+    cursor = connection.execute(f"SELECT {words} FROM {source}")  # noqa: S608 - the schema's names
     names = [column.name for column in columns]
     while found := cursor.fetchmany(batch):
         for row in found:
@@ -147,181 +160,6 @@ def checked_row(table: str, columns: Sequence[Column], row: object) -> dict[str,
     return checked
 
 
-class Incoming:
-    """Rows on their way into a store, inside one transaction of the gateway."""
-
-    def __init__(self, txn: Transaction) -> None:
-        """Learn what is forgotten: only rows whose digests are among these are asked for singly."""
-        self.txn = txn
-        self.refused = 0
-        self._respelt: set[str] = set()  # triples that came with another spelling
-        found = txn.store.execute("SELECT DISTINCT digest FROM tombstone").fetchall()
-        self._buried = {str(row[0]) for row in found}
-        self._known = graves.load(txn.store)
-
-    def put(self, table: str, found: Sequence[dict[str, Any]]) -> int:
-        """Store checked rows of a table; return how many came in, ``refused`` counts the others."""
-        if table in ("entry", "statement"):
-            fresh = [row for row in found if not self._is_refused(table, row)]
-            if table == "statement":
-                fresh = self._once(fresh)
-            doubts = [self._doubt(row) for row in fresh]
-            whole = [self._whole(table, row, why) for row, why in zip(fresh, doubts, strict=True)]
-            self.txn._bulk(table, whole)
-            for row, why in zip(whole, doubts, strict=True):
-                if why:
-                    quarantine.say_why(self.txn, row[_KEYS[table]], table, why)
-            return len(fresh)
-        if table == "message":
-            self.txn._bulk(table, self._without_forgotten(found))
-        else:
-            for row in found:
-                self._put_one(table, row)
-        return len(found)
-
-    def _without_forgotten(self, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Take the words out of messages whose entries were refused, or had gone before."""
-        names = [f"msg-{row['session_id']}-{row['turn']}" for row in found]
-        there = {one.name for one in self.txn.store.entries(names)}
-        return [
-            row
-            if name in there
-            else {**row, "parts": "[]", "text_digest": self.txn.sealed(row["text_digest"])}
-            for name, row in zip(names, found, strict=True)
-        ]
-
-    def finish(self) -> list[str]:
-        """Take out what stands on messages that were refused; return the summaries among it."""
-        found = self.txn.store.execute(
-            """
-            SELECT concat('msg-', session_id, '-', turn) AS name FROM message
-            WHERE name NOT IN (SELECT name FROM entry)
-            """
-        ).fetchall()
-        gone = [str(name) for (name,) in found]
-        dropped = [
-            one for name in gone for one in withdrawing.drop_above(self.txn, name, purge=True)
-        ]
-        for name in gone:
-            for one in self.txn.store.statements_of(name):
-                self.txn.delete_statement(one.subject, one.predicate, one.object)
-        return dropped
-
-    def _put_one(self, table: str, row: dict[str, Any]) -> None:
-        if table == "session":
-            names = {one.name for one in fields(Session)} & set(row)
-            values = {name: row[name] for name in names}
-            self.txn.put_session(Session(**{**values, "tags": tuple(row.get("tags") or ())}))
-        elif table == "project":
-            self.txn.put_project(row["scope"], aliases=row["aliases"], excluded=row["excluded"])
-        elif table == "root":
-            marks = {name: row[name] for name in ("git_key", "origin_key", "remote")}
-            self.txn.put_root(row["path"], scope=row["scope"], **marks)
-        else:
-            self._put_tombstone(row)
-
-    def _put_tombstone(self, row: dict[str, Any]) -> None:
-        known = ("digest", "key_id", "scope", "reason", "actor", "target", "part", "sketch")
-        values = {name: row[name] or "" for name in known}
-        there = self.txn.store.execute(
-            "SELECT 1 FROM tombstone WHERE digest = ? AND scope = ?", [row["digest"], row["scope"]]
-        ).fetchone()
-        if there is None:
-            at, op_id = row["at"] or self.txn.now, self.txn.op_id
-            self.txn._bulk("tombstone", [{**values, "at": at, "op_id": op_id}])
-            self.txn._graves_changed()
-            self.txn._note("bury", row["digest"], "entry", reason="import", index=False)
-
-    def _doubt(self, row: dict[str, Any]) -> str:
-        """Return what was forgotten here that a row is like.
-
-        What was forgotten there is in the same export, and there they stood side by side.
-        """
-        seen = row.get("kind") in ("message", "session") or row["trust"] == Trust.REJECTED
-        if seen or not self._known:
-            return ""
-        near = self._known.near([row["content"]], row["scopes"], without=self.txn.op_id)
-        return "" if near is None else near.why
-
-    def _once(self, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Leave out a statement that is there already in another spelling of its predicate."""
-        other = {
-            _triple(row) for row in found if normal_predicate(row["predicate"]) != row["predicate"]
-        }
-        self._respelt |= other
-        if not self._respelt:
-            return list(found)
-        there = {
-            str(row[0])
-            for row in self.txn.store.execute(
-                "SELECT triple FROM statement WHERE triple IN (SELECT unnest(?::VARCHAR[]))",
-                [sorted(self._respelt)],
-            ).fetchall()
-        }
-        kept = []
-        for row in found:
-            triple = _triple(row)
-            if triple in self._respelt:
-                if triple in there:
-                    continue
-                there.add(triple)
-            kept.append(row)
-        return kept
-
-    def _is_refused(self, table: str, row: dict[str, Any]) -> bool:
-        """Ask the tombstones as the gateway does for a row of its own."""
-        if table == "entry":
-            entry = rows.entry_of({**row, "version": 1})
-            digests = self.txn._value_digests(entry)
-            target, kind = row["name"], row["kind"]
-        else:
-            ends = row["subject"], row["object"]
-            spellings = dict.fromkeys((row["predicate"], normal_predicate(row["predicate"])))
-            digests = [
-                digest
-                for predicate in spellings
-                for digest in self.txn._statement_digests(
-                    ends[0], predicate, ends[1], row["content"]
-                )
-            ]
-            target, kind = _triple(row), "statement"
-        if self._buried.isdisjoint(digests):
-            return False
-        refused = self.txn._refusal(digests, row["scopes"], target, kind) is not None
-        self.refused += refused
-        return refused
-
-    def _whole(self, table: str, row: dict[str, Any], doubt: str = "") -> dict[str, Any]:
-        """Return a row with what this store adds to it, noted in the ledger."""
-        digest = rows.digest(row["content"])
-        if not row["scopes"]:  # an early version let it in, and no project would ever read it
-            row = {**row, "scopes": [UNSCOPED]}
-        if row["trust"] == Trust.VERIFIED:  # that was another memory's person
-            row = {**row, "trust": str(Trust.ASSERTED)}
-        if doubt:
-            row = {**row, "trust": str(Trust.CANDIDATE)}
-        if table == "statement":
-            triple = _triple(row)
-            seq = self.txn._note("create", triple, "statement", after=digest)
-            predicate = normal_predicate(rows.clean(row["predicate"]))
-            return {
-                **row,
-                "triple": triple,
-                "predicate": predicate,
-                "recorded_at": self.txn.now,
-                "seq": seq,
-            }
-        seq = self.txn._note("create", row["name"], row["kind"], after=digest)
-        return {
-            **row,
-            "content_digest": digest,
-            "recorded_at": self.txn.now,
-            "updated_at": row["updated_at"] or self.txn.now,
-            "version": 1,
-            "seq": seq,
-        }
-
-
 # ----------------------------------------------------------------------------------------------
 
 _COLUMNS = """
@@ -336,10 +174,6 @@ def _columns(found: duckdb.DuckDBPyConnection, table: str) -> list[Column]:
         for name, type_, nullable in found.fetchall()
         if name not in _LEFT_OUT[table]
     ]
-
-
-def _triple(row: Mapping[str, Any]) -> str:
-    return rows.triple_key(*rows.triple_parts(row["subject"], row["predicate"], row["object"]))
 
 
 def _empty(column: Column) -> Any:

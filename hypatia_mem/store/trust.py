@@ -17,7 +17,7 @@ from hypatia_mem.errors import NotFound, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust
 from hypatia_mem.store import authority, rows
 from hypatia_mem.store.entries import EntryWrites
-from hypatia_mem.store.tombstones import _triple_value
+from hypatia_mem.store.tombstones import REJECTED, _triple_value
 from hypatia_mem.store.writing import new_op_id, plain
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["TrustWrites", "Verdict", "verdicts"]
 
 MAX_REASON = 2_000  # characters
-_REJECTED = "rejected"  # what a tombstone says of why; a person's words are in the verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +203,7 @@ class TrustWrites(EntryWrites):
             return Outcome("unchanged", entry.name)
         if trust == Trust.REJECTED:
             self._note("bury", entry.name, entry.kind, index=False)
-            self._bury(entry, _REJECTED)
+            self._bury(entry, REJECTED)
         self._write_again(entry, replace(entry, trust=trust), reason=str(trust))
         self.put_verdict(entry.name, "entry", trust, reason)
         if trust == Trust.REJECTED:
@@ -225,7 +224,7 @@ class TrustWrites(EntryWrites):
             return Outcome("unchanged", triple)
         if trust == Trust.REJECTED:
             self._note("bury", triple, "statement", index=False)
-            self._bury_digests(digests, statement.scopes, _REJECTED)
+            self._bury_digests(digests, statement.scopes, REJECTED)
         said = rows.digest(statement.content)
         seq = self._note("update", triple, "statement", before=said, after=said, reason=str(trust))
         self._retire("statement", {triple: seq})

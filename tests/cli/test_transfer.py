@@ -15,7 +15,7 @@ from hypatia_mem.errors import HypatiaError
 from hypatia_mem.memory import curate
 from hypatia_mem.memory.sharing import archive, exporting, importing
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement, Trust
-from hypatia_mem.store import transfer
+from hypatia_mem.store import incoming
 from hypatia_mem.store.connection import open_store
 
 AT = datetime(2026, 5, 1, 10, 30, 0, 123456)
@@ -378,7 +378,7 @@ def test_an_export_of_a_newer_program_is_not_guessed_at(exported, blank):
 def test_an_import_that_was_cut_short_goes_on(cli, exported, shelf, tmp_path, monkeypatch):
     """Each row once, wherever it stopped; another export cannot be mixed in meanwhile."""
     monkeypatch.setattr(importing, "_BATCH_ROWS", 2)
-    real = transfer.Incoming.put
+    real = incoming.Incoming.put
     calls = 0
 
     def failing(self, table, found):
@@ -391,7 +391,7 @@ def test_an_import_that_was_cut_short_goes_on(cli, exported, shelf, tmp_path, mo
     shutil.copytree(exported, tmp_path / "other")
     manifest = json.loads((tmp_path / "other" / "manifest.json").read_text())
     (tmp_path / "other" / "manifest.json").write_text(json.dumps(manifest))
-    monkeypatch.setattr(transfer.Incoming, "put", failing)
+    monkeypatch.setattr(incoming.Incoming, "put", failing)
     codes = [cli("import", str(exported), "-s", "new").code]
     refused = cli("import", str(tmp_path / "other"), "-s", "new")
     while codes[-1] and len(codes) < 30:

@@ -13,7 +13,7 @@ from hypatia_mem.store.writing import TABLES
 # Derived, erasable, or about this store alone: earlier states and the ledger that numbers them.
 LEFT_BEHIND = {
     "version", "statement_version", "image", "mutation", "touched", "cursor", "meta", "migration",
-    "embedding", "job", "spend", "verdict", "queued",
+    "embedding", "job", "spend", "queued",
 }  # fmt: skip
 MADE_ANEW = {
     "entry": {"content_digest", "recorded_at", "version", "seq"},

@@ -29,8 +29,6 @@ from hypatia_mem.memory.sharing.transfer import (
 
 __all__ = ["Exported", "export_shelf"]
 
-_FORGOTTEN = "tombstone"
-
 
 @dataclass(frozen=True, slots=True)
 class Exported:
@@ -43,13 +41,14 @@ class Exported:
 
 
 def export_shelf(
-    home: Path, folder: Path, *, shelf: str = "default", forgotten: bool = True
+    home: Path, folder: Path, *, shelf: str = "default", shared: bool = False
 ) -> Exported:
     """Write all of a shelf's present state into a new folder.
 
-    ``forgotten`` False leaves the digests of forgotten things and their key out, for an export that
-    is given away. Raises Conflict when the folder is there and not empty, UsageError for one inside
-    the memory, and what the store raises; then no folder is left behind.
+    ``shared`` is for an export that is given away: it holds what default reads return and nothing
+    else, neither what is withheld nor digests of what was forgotten and their key. Raises Conflict
+    when the folder is there and not empty, UsageError for one inside the memory, and what the store
+    raises; then no folder is left behind.
     """
     target = Path(os.path.realpath(folder.expanduser()))
     _check_target(home, target)
@@ -57,7 +56,7 @@ def export_shelf(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir(mode=0o700)
-        exported = _write_all(home, partial, target, shelf, forgotten)
+        exported = _write_all(home, partial, target, shelf, shared=shared)
         if target.is_dir():
             target.rmdir()
         partial.replace(target)
@@ -79,7 +78,7 @@ def _check_target(home: Path, target: Path) -> None:
         )
 
 
-def _write_all(home: Path, partial: Path, target: Path, shelf: str, forgotten: bool) -> Exported:
+def _write_all(home: Path, partial: Path, target: Path, shelf: str, *, shared: bool) -> Exported:
     from hypatia_mem.store import keys, snapshot, transfer
     from hypatia_mem.store.connection import attached
 
@@ -90,9 +89,9 @@ def _write_all(home: Path, partial: Path, target: Path, shelf: str, forgotten: b
     with attached(copy, write=True) as connection:  # a log beside it is played back
         steps = transfer.steps_of(connection)
         for table in transfer.TABLES:
-            if table == _FORGOTTEN and not forgotten:
+            if shared and not transfer.is_shared(table):
                 continue
-            rows = transfer.read_rows(connection, table)
+            rows = transfer.read_rows(connection, table, shared=shared)
             noted = _noting_figures(rows, figures) if table == "entry" else rows
             files[f"{table}.jsonl"] = _write_lines(partial / f"{table}.jsonl", noted)
     for left in partial.glob(".*"):
@@ -106,7 +105,7 @@ def _write_all(home: Path, partial: Path, target: Path, shelf: str, forgotten: b
             inner = f"{archive.FOLDER}/{name}"
             files[inner] = copy_file(source, partial / inner)
     key_id = ""
-    if forgotten:
+    if not shared:
         key, *others = keys.keyring(home)
         key_id = key.id
         files[KEY] = write_bytes(partial / KEY, key.secret)

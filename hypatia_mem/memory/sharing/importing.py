@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -25,6 +26,7 @@ from hypatia_mem.model import Author, Channel
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.elsewhere import Elsewhere
     from hypatia_mem.store.transfer import Column
 
 __all__ = ["Imported", "import_shelf"]
@@ -38,30 +40,44 @@ _OPERATION = "import_operation"  # and under which id, for one that goes on
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came in, by table; ``refused`` rows say what was forgotten before."""
+    """What came in, by table; ``refused`` rows say what was forgotten before.
+
+    ``elsewhere`` counts by name those that were forgotten in another memory of the person, and
+    ``unasked`` says why one of these could not be asked.
+    """
 
     counts: Mapping[str, int]
     files: int
     refused: int = 0
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+    unasked: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
 
 def import_shelf(
-    home: Path, source: Path, *, author: Author, now: datetime, dry_run: bool = False
+    home: Path,
+    source: Path,
+    *,
+    author: Author,
+    now: datetime,
+    others: Mapping[str, Path] | None = None,
+    dry_run: bool = False,
 ) -> Imported:
     """Take an export into an empty shelf; ``dry_run`` verifies everything and stores nothing.
 
-    Tombstones win, the export's and the shelf's own: what they stand for is refused. An import that
-    was cut short goes on when the same one is started again. Raises NotFound when there is no
-    export, Refused when a file is not what the manifest says, Conflict when the shelf is not empty,
-    StoreTooNew.
+    Tombstones win, the export's, the shelf's own and those of ``others``, the homes of the same
+    person's other memories: what they stand for is refused. An import that was cut short goes on
+    when the same one is started again. Raises NotFound when there is no export, Refused when a file
+    is not what the manifest says, Conflict when the shelf is not empty, StoreTooNew.
     """
     from hypatia_mem.memory import curate
-    from hypatia_mem.store import transfer
+    from hypatia_mem.store import elsewhere
     from hypatia_mem.store.connection import open_store
+    from hypatia_mem.store.incoming import Incoming
     from hypatia_mem.store.search import SearchIndex
 
     manifest = read_manifest(source)
+    asked = elsewhere.load(others or {})
     with open_store(home, write=not dry_run) as store:
         _verify(store, manifest)
         place = _check_shelf(store, manifest)
@@ -69,19 +85,19 @@ def import_shelf(
             counts = {
                 table: manifest.files[f"{table}.jsonl"].rows or 0 for table in manifest.tables
             }
-            return Imported(counts, len(manifest.archived), dry_run=True)
+            return Imported(counts, len(manifest.archived), unasked=asked.unasked, dry_run=True)
         if _take_keys(store, manifest):
             SearchIndex(home).clear()  # its document ids were made with the key before
         author = replace(author, channel=Channel.IMPORT)
-        counts, refused = _take_in(store, manifest, place, author, now)
+        counts, refused, there = _take_in(store, manifest, place, asked, author, now)
         for name in manifest.archived:
             _take_file(home, manifest.folder / archive.FOLDER / name, name)
         op_id = store.meta(_OPERATION) or None
         with store.transaction(author, now=now, op_id=op_id) as txn:
-            transfer.Incoming(txn).finish()
+            Incoming(txn).finish()
             txn.set_meta(_PLACE, "")
     curate.refresh(home)
-    return Imported(counts, len(manifest.archived), refused)
+    return Imported(counts, len(manifest.archived), refused, there, asked.unasked)
 
 
 def _verify(store: Store, manifest: Manifest) -> None:
@@ -168,17 +184,24 @@ def _take_keys(store: Store, manifest: Manifest) -> bool:
 
 
 def _take_in(
-    store: Store, manifest: Manifest, place: tuple[str, int], author: Author, now: datetime
-) -> tuple[dict[str, int], int]:
+    store: Store,
+    manifest: Manifest,
+    place: tuple[str, int],
+    asked: Elsewhere,
+    author: Author,
+    now: datetime,
+) -> tuple[dict[str, int], int, dict[str, int]]:
     """Store the rows of all tables from a place on; return how many by table, and refused ones.
 
     It is one operation, in however many transactions, so that it can be undone as a whole.
     """
     from hypatia_mem.store import transfer
+    from hypatia_mem.store.incoming import Incoming
 
     op_id = store.meta(_OPERATION) if place[0] else None
     counts: dict[str, int] = {}
     refused = 0
+    there: Counter[str] = Counter()
     done = manifest.tables.index(place[0]) if place[0] else 0
     for table in manifest.tables[done:]:
         first = place[1] if table == place[0] else 0
@@ -187,12 +210,13 @@ def _take_in(
         for last, batch in _batches(manifest.folder, table, columns, first):
             with store.transaction(author, now=now, op_id=op_id) as txn:
                 op_id = txn.op_id
-                incoming = transfer.Incoming(txn)
+                incoming = Incoming(txn, asked)
                 counts[table] += incoming.put(table, batch)
                 txn.set_meta(_PLACE, f"{manifest.digest} {table} {last}")
                 txn.set_meta(_OPERATION, op_id)
             refused += incoming.refused
-    return counts, refused
+            there.update(incoming.refused_elsewhere)
+    return counts, refused, dict(there)
 
 
 def _batches(

@@ -3,7 +3,8 @@
 A shelf is a memory's home like any other (``memory.duckdb``, index, archive, key); naming it with
 ``--shelf`` is the same as having ``HYPATIA_MEM_HOME`` point at its folder for one command. The
 names stand in the table ``[shelves]`` of this home's ``config.toml``. ``default`` is this home
-itself and is never registered. Nothing of a shelf is read before it is named.
+itself and is never registered. Nothing of a shelf is read before it is named, but for the keyed
+digests of what was forgotten there: an import asks them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from hypatia_mem import config
 from hypatia_mem.capture import paths
 from hypatia_mem.errors import ConfigError, HypatiaError, ShelfError
 
-__all__ = ["DEFAULT", "Shelf", "connect", "disconnect", "registered", "shelf_home"]
+__all__ = ["DEFAULT", "Shelf", "connect", "disconnect", "others", "registered", "shelf_home"]
 
 DEFAULT = "default"
 _TABLE = "shelves"
@@ -63,6 +64,20 @@ def shelf_home(home: Path, name: str) -> Path:
             hint=f"Check the folder, or: hypatia-mem disconnect {name}",
         )
     return path
+
+
+def others(home: Path, target: Path) -> dict[str, Path]:
+    """Return the homes of the same person's other memories, by name, as seen from ``target``.
+
+    ``home`` itself, what is registered there, and what is registered in ``target``. Raises
+    ShelfError when a list of shelves cannot be read.
+    """
+    found = {DEFAULT: home}
+    for base in (home, target):
+        for name, path in _table(base).items():
+            if not any(_same(path, known) for known in found.values()):
+                found[name if name not in found else str(path)] = path
+    return {name: path for name, path in found.items() if not _same(path, target)}
 
 
 def connect(home: Path, folder: Path, name: str = "") -> Shelf:

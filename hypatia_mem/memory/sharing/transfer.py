@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 FORMAT = "hypatia-mem export"
-VERSION = 1
+VERSION = 2  # 2: with the reasons of verdicts
 MANIFEST = "manifest.json"
 KEY = "key"
 KEYS = "keys"
