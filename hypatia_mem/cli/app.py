@@ -121,9 +121,12 @@ COMMANDS: dict[str, Row] = {
     "tools": Row(_ROOM + "tools", "tools", "What tools gave back in a session."),
     "tool": Row(_ROOM + "tools", "tool", "What one tool gave back, or some lines of it."),
     "handoff": Row(_ROOM + "handoff", "handoff", "What a session leaves to the next: a card."),
+    "episodes": Row(_ROOM + "episodes", "episodes", "What stretches of sessions were about."),
+    "goal": Row(_ROOM + "goal", "goal", "What this project works towards: set, list, done."),
     "extract": Row(_ROOM + "extract", "extract", "Keep the lessons of work that is finished."),
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
     "jobs": Row(_ROOM + "jobs", "jobs", "Cold work: what is due or failed; retry, drop."),
+    "prompts": Row(_ROOM + "prompts", "prompts", "What a model is told that condenses."),
     "trace": Row(_ROOM + "tracing", "trace", "Walk a summary down to the words it stands on."),
     "regenerate": Row(
         _ROOM + "regenerating", "regenerate", "Make summaries anew, shown before it is stored."
@@ -138,7 +141,7 @@ COMMANDS: dict[str, Row] = {
 NO_SHELF = frozenset(
     {
         "install", "uninstall", "upgrade", "demo", "status", "doctor", "worker", "config",
-        "connect", "disconnect", "list", "export", "completion",
+        "connect", "disconnect", "list", "export", "completion", "prompts",
     }
 )  # fmt: skip
 

@@ -133,7 +133,8 @@ class Prompted:
         parts = cut(request.items, window or self.window)
         most = _words_each(request, len(parts))
         system = self.prompts.rules(request.level)
-        return [Question(system, question_text(request, part, most)) for part in parts]
+        after = self.prompts.after(request.level)
+        return [Question(system, question_text(request, part, most, after)) for part in parts]
 
     def draft(self, request: Request, replies: Sequence[Reply]) -> Draft:
         """Return what the answers to all questions of a batch come to; raises SummaryFailed."""
