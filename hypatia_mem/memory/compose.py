@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,7 +129,10 @@ def brief_text(
         entries = bitemporal.rules_known(store, scopes, known_at=known_at, at=at or known_at)
         found = bitemporal.last_known_exchange(store, scope, known_at) if scope else None
     marks = marking.marks(store, entries, now=known_at is None)
-    return compose(scope, entries, _last_exchange(found), limit=limit, marks=marks)
+    last = _last_exchange(found)
+    if last is not None:
+        last = _without_forgotten(store, last, [scope])
+    return compose(scope, entries, last, limit=limit, marks=marks)
 
 
 def render_briefs(
@@ -227,6 +231,33 @@ def _last_exchange(found: tuple[Session, int, list[Message]] | None) -> LastExch
     elif messages:
         answer = messages[-1]
     return LastExchange(session, turns, prompt, answer)
+
+
+def _without_forgotten(store: Store, last: LastExchange, scopes: Sequence[str]) -> LastExchange:
+    """Return the exchange with ``[...]`` for what was forgotten there since it was said.
+
+    The session keeps its words, but a brief that quotes them would tell it all over again.
+    """
+    from hypatia_mem.store import graves
+
+    said = {"title": last.session.title}
+    for name, message in (("prompt", last.prompt), ("answer", last.answer)):
+        if message is not None:
+            said[name] = _ends(message.text)
+    known = graves.told_in(store, list(said.values()))
+    told = {name: known.blanked(text, scopes) for name, text in said.items() if text and known}
+    told = {name: text for name, text in told.items() if text != said[name]}
+    if "title" in told:
+        last = replace(last, session=replace(last.session, title=""))
+    for name in told.keys() & {"prompt", "answer"}:
+        text = re.sub(r"\s{2,}", " [...] ", f" {told[name]} ").strip()
+        last = replace(last, **{name: replace(getattr(last, name), text=text)})
+    return last
+
+
+def _ends(text: str) -> str:
+    """Return what of a text a brief may quote: its beginning and its end."""
+    return text if len(text) <= 2 * MAX_UNITS else f"{text[:MAX_UNITS]}\n{text[-MAX_UNITS:]}"
 
 
 def _turn(message: Message) -> int:

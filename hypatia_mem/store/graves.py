@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,6 +33,7 @@ __all__ = [
     "load",
     "near_to",
     "sentences",
+    "told_in",
     "values_of",
 ]
 
@@ -211,6 +212,25 @@ def near_to(store: Store, known: Graves, texts: Sequence[str]) -> Graves:
         if len(forms) > 1:
             found += store.run(_SHARING, [key.id, forms, LEAST_FORM])
     return Graves(known.keys, known.lost, found)
+
+
+def told_in(store: Store, texts: Sequence[str]) -> Graves:
+    """Read what is forgotten and may be told in one of a few texts, to blank it there."""
+    known = keys_of(store)
+    if not known:
+        return known
+    near = near_to(store, known, texts)
+    values = {
+        value
+        for text in texts
+        for start, end in sentences(text, widest=1)
+        for value in values_of(text[start:end])
+    }
+    exact = store.run(
+        _ROWS + "WHERE sketch = '' AND digest IN (SELECT unnest(?::VARCHAR[]))",
+        [known.digests(values)],
+    )
+    return Graves(known.keys, known.lost, [*map(asdict, near.rows), *exact])
 
 
 def alike(store: Store, said: Sequence[str], others: Mapping[str, str]) -> list[str]:

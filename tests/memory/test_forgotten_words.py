@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hypatia_mem.errors import Conflict
+from hypatia_mem.memory import compose
 from hypatia_mem.memory.cascade import running as cascade
 from hypatia_mem.model import Author, Channel, Entry, Trust
 from hypatia_mem.store import graves
@@ -113,3 +114,36 @@ def test_a_short_value_is_blanked_where_it_is_a_line_of_its_own(home):
         assert known.blanked("so:\nhunter2hunter2\nand more", ["app"]).split() == [
             "so:", "and", "more",
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"remember: {SAID}",
+        f"Thanks. Remember: {SAID}\nNow write the parser",
+        f"{'word ' * 9_000}\n{SAID}",
+        LIKE,
+    ],
+)
+def test_a_brief_quotes_no_forgotten_words_of_the_last_exchange(home, prompt):
+    """Whoever forgets a rule is not told it again as what was said last."""
+    fill(home, ["hello", "hi", prompt, f"Noted: {SAID}"])
+    assert "mock" in brief(home)
+    bury(home)
+    assert "mock" not in brief(home)
+    assert "[...]" in brief(home)
+    assert ("parser" in brief(home)) is ("parser" in prompt)
+    assert "Where the last session stopped" in brief(home)
+
+
+def test_a_brief_quotes_what_is_forgotten_elsewhere(home):
+    fill(home, [f"remember: {SAID}", "ok"])
+    with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
+        txn.put_entry(Entry("rule:x", SAID, kind="rule", scopes=("other",)))
+        txn.delete_entry("rule:x", "forget", tombstone=True)
+    assert "mock" in brief(home)
+
+
+def brief(home):
+    with open_store(home, write=False) as store:
+        return compose.brief_text(store, "app")
