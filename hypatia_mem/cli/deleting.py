@@ -237,7 +237,7 @@ def finish(blast: Blast, as_json: bool) -> None:
     """Condense anew what is owed, and say what was done, or would be."""
     from dataclasses import replace
 
-    if blast.op_id and blast.owed:
+    if blast.op_id and (blast.owed or blast.derived):
         from hypatia_mem.config import load_settings
         from hypatia_mem.memory import propagation
 

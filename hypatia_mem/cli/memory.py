@@ -24,7 +24,11 @@ def remember(
     ],
     kind: Annotated[
         str | None,
-        typer.Option("--kind", help="rule, taboo or memory; without it the words decide."),
+        typer.Option(
+            "--kind",
+            help="rule, taboo, memory, or a memory that is a preference or a procedure; without it "
+            "the words decide.",
+        ),
     ] = None,
     global_: Annotated[
         bool, typer.Option("--global", help="Let it hold in every project.")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["rules"]
 
 _KINDS = ("taboo", "rule", "memory")
+_SORTS = ("preference", "procedure")  # of memories
 
 rules = typer.Typer(
     add_completion=False,
@@ -37,7 +38,8 @@ rules = typer.Typer(
 def list_rules(
     ctx: typer.Context,
     kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="Only rule, taboo or memory.")
+        list[str] | None,
+        typer.Option("--kind", help="Only rule, taboo, memory, preference or procedure."),
     ] = None,
     as_of: AsOf = None,
     as_known_at: AsKnownAt = None,
@@ -60,8 +62,10 @@ def list_rules(
     from hypatia_mem.store import bitemporal
     from hypatia_mem.store.connection import open_store
 
-    for wrong in set(kind or ()) - set(_KINDS):
-        raise UsageError(f"--kind is rule, taboo or memory, not {wrong[:40]!a}")
+    for wrong in set(kind or ()) - {*_KINDS, *_SORTS}:
+        raise UsageError(
+            f"--kind is rule, taboo, memory, preference or procedure, not {wrong[:40]!a}"
+        )
     at, known_at = moment(as_of, "--as-of"), moment(as_known_at, "--as-known-at")
     scopes = context.scopes_for(scope, all_projects)
     with open_store(context.home(), write=False) as store:
@@ -71,7 +75,8 @@ def list_rules(
             found = store.rules(scopes, at=at)
         else:
             found = bitemporal.rules_known(store, scopes, known_at=known_at, at=at or known_at)
-    found = [entry for entry in found if entry.kind in (kind or _KINDS)]
+    wanted = set(kind or _KINDS)
+    found = [entry for entry in found if wanted & {entry.kind, _sort(entry)}]
     if as_json:
         print_json([_rule_row(entry) for entry in found])
     elif found:
@@ -141,6 +146,7 @@ def _rule_row(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "kind": entry.kind,
+        "sort": _sort(entry) or None,
         "content": entry.content,
         "scopes": list(entry.scopes),
         "trust": str(entry.trust),
@@ -161,9 +167,15 @@ def _rules_text(found: Sequence[Entry]) -> str:
     return "\n\n".join(blocks)
 
 
+def _sort(entry: Entry) -> str:
+    """Return which sort of memory an entry is, ``""`` for most."""
+    return next((sort for sort in _SORTS if sort in entry.tags and entry.kind == "memory"), "")
+
+
 def _rule_line(entry: Entry) -> str:
     scopes = ", ".join(scope or "global" for scope in entry.scopes)
-    return f"  {entry.name}  [{scopes}]\n    {_first_line(entry.content, 300)}"
+    sort = f"  {_sort(entry)}" if _sort(entry) else ""
+    return f"  {entry.name}  [{scopes}]{sort}\n    {_first_line(entry.content, 300)}"
 
 
 def _first_line(text: str, length: int) -> str:

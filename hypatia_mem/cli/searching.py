@@ -38,6 +38,9 @@ _KINDS = (
     "memory",
     "message",
     "summary",
+    "episode",
+    "goal",
+    "thread",
     "session",
     "statement",
 )

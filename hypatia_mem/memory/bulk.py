@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VALUED", "VERBS", "Done", "Filter", "Listed", "change", "listing"]
 
-_EVERYDAY = ("knowledge", "rule", "taboo", "memory", "summary", "work-unit", "session")
+_EVERYDAY = ("knowledge", "rule", "taboo", "memory", "summary", "work-unit", "session", "goal")
 
 
 @dataclass(frozen=True, slots=True)

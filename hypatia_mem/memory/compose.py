@@ -34,6 +34,7 @@ __all__ = ["LastExchange", "brief_json", "brief_text", "compose", "render_briefs
 
 MAX_UNITS = 9_800
 EXCHANGE_SHARE = 0.3
+THREADS = 3  # of what earlier sessions left open
 MOST_AHEAD = 8  # briefs that are rendered for times to come
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
 _SLACK = 120  # captions and the open end of the exchange
@@ -47,6 +48,7 @@ class LastExchange:
     turns: int
     prompt: Message | None
     answer: Message | None
+    left_open: tuple[str, ...] = ()  # what the project's sessions left undone, the latest first
 
     @property
     def open_end(self) -> str:
@@ -119,17 +121,21 @@ def brief_text(
     forgotten since. Both are naive UTC.
     """
     from hypatia_mem.memory import marking
-    from hypatia_mem.store import bitemporal
+    from hypatia_mem.store import bitemporal, episodes
 
     scopes = _seen_in(scope)
+    then = at or known_at or datetime.now(UTC).replace(tzinfo=None)
+    left: list[Entry] = []
     if known_at is None:
         entries = marking.with_pinned(store, scopes, store.rules(scopes, at=at), at)
         found = store.last_exchange(scope) if scope else None
+        left = episodes.threads(store, [scope], at=then, limit=THREADS) if found else []
     else:
-        entries = bitemporal.rules_known(store, scopes, known_at=known_at, at=at or known_at)
+        entries = bitemporal.rules_known(store, scopes, known_at=known_at, at=then)
         found = bitemporal.last_known_exchange(store, scope, known_at) if scope else None
+    entries = marking.with_goals(store, scopes, entries, then, known_at=known_at)
     marks = marking.marks(store, entries, now=known_at is None)
-    last = _last_exchange(found)
+    last = _last_exchange(found, tuple(one.content for one in left))
     if last is not None:
         last = _without_forgotten(store, last, [scope])
     return compose(scope, entries, last, limit=limit, marks=marks)
@@ -207,6 +213,12 @@ def _exchange_block(last: LastExchange, room: int) -> str:
     left = room - units(lines[0]) - _SLACK
     if left < 60:
         return ""
+    for one in last.left_open:
+        line = f"Left open: {quote_line(one, 200)}"
+        if units(line) + 1 > left // 2:
+            break
+        lines.append(line)
+        left -= units(line) + 1
     if last.prompt is not None:
         share = left // 2 if last.answer is not None else left
         block = quote_block(last.prompt.text, max(40, share))
@@ -219,7 +231,9 @@ def _exchange_block(last: LastExchange, room: int) -> str:
     return "\n".join(lines)
 
 
-def _last_exchange(found: tuple[Session, int, list[Message]] | None) -> LastExchange | None:
+def _last_exchange(
+    found: tuple[Session, int, list[Message]] | None, left_open: tuple[str, ...] = ()
+) -> LastExchange | None:
     if found is None:
         return None
     session, turns, messages = found
@@ -230,7 +244,7 @@ def _last_exchange(found: tuple[Session, int, list[Message]] | None) -> LastExch
         answer = after[-1] if after else None
     elif messages:
         answer = messages[-1]
-    return LastExchange(session, turns, prompt, answer)
+    return LastExchange(session, turns, prompt, answer, left_open)
 
 
 def _without_forgotten(store: Store, last: LastExchange, scopes: Sequence[str]) -> LastExchange:

@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 KINDS = ("rule", "taboo", "memory")
+SORTS = ("preference", "procedure")  # of memories, each with a tag of its own
 _LOG = logging.getLogger("hypatia_mem")
 # Words that say nothing about which memory is meant.
 _EMPTY_WORDS = frozenset(
@@ -144,6 +145,8 @@ def remember(
 ) -> Outcome:
     """Keep ``text`` as a rule, a taboo or a memory of ``scope`` (``""``: everywhere).
 
+    A ``kind`` of ``SORTS`` is a memory with that tag.
+
     The words are redacted first. Saying the same again changes nothing; saying it under a new
     wording of the same name makes a new version. ``validity`` holds the ends of the time at which
     it is true that are said (``valid_from``, ``valid_to``). As a candidate it is withheld until a
@@ -181,15 +184,17 @@ def remember_in(
             "there is nothing to remember in an empty text",
             hint='Example: hypatia-mem remember "never mock the database"',
         )
-    if kind not in KINDS:
-        raise UsageError(f"{kind!r} is not a kind of memory; use one of {', '.join(KINDS)}")
+    if kind not in (*KINDS, *SORTS):
+        kinds = ", ".join((*KINDS, *SORTS))
+        raise UsageError(f"{kind!r} is not a kind of memory; use one of {kinds}")
+    sort, kind = (kind, "memory") if kind in SORTS else ("", kind)
     request = immediate.Request(
         verb="remember", text=words, kind=kind, is_global=scopes == (GLOBAL_SCOPE,)
     )
     name = _name_for(txn, immediate.entry_name(request), words, scopes)
     if trust == Trust.CANDIDATE:
         name = _aside(txn, name, words)
-    tags = ("memory",) if kind == "memory" else ("memory", kind)
+    tags = tuple(dict.fromkeys(("memory", kind, *([sort] if sort else []))))
     outcome = txn.put_entry(
         Entry(
             name=name,

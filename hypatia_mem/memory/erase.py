@@ -54,7 +54,7 @@ __all__ = [
 
 _LOG = logging.getLogger("hypatia_mem")
 _CONTAINED = 16  # characters: a shorter value is looked for only where it is known to come from
-_EVIDENCE = frozenset({"message", "session", "summary"})
+_EVIDENCE = frozenset({"message", "session", "summary", "episode", "thread"})
 _JOINTS = frozenset({"summary", "derivedFrom", "belongTo"})  # what they hold are numbers
 _MEMORIES = frozenset({"rule", "taboo", "memory"})
 

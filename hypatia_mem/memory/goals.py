@@ -162,10 +162,12 @@ def find(store: Store, what: str, scopes: Sequence[str], *, at: datetime) -> Ent
     from hypatia_mem.store import episodes
 
     every = [*episodes.goals(store, scopes, at=at), *episodes.threads(store, scopes, at=at)]
-    named = [one for one in every if one.name == what.strip()]
-    words = what.casefold().split()
-    found = named or [one for one in every if all(word in one.content.casefold() for word in words)]
-    if not found or not words:
+    said = {one.name: goal_of(one).text.casefold() for one in every}
+    asked = " ".join(what.casefold().split())
+    found = [one for one in every if one.name == what.strip() or said[one.name] == asked]
+    if not found:
+        found = [one for one in every if all(word in said[one.name] for word in asked.split())]
+    if not found or not asked:
         raise NotFound(
             f"nothing open here is called or says {what[:60]!a}",
             hint="List what is open: hypatia-mem goal list",

@@ -1,9 +1,9 @@
 """The part of a brief that lists what is remembered, within so many units. Pure.
 
-Order is priority: taboos before rules before memories, the project's own before global ones, newest
-first. What is pinned has its room before anything else has, in whatever kind: each pin its fair
-share, so that a huge one is cut and a small one is whole. What does not fit is counted in one
-honest line that says how to see it.
+Order is priority: taboos before rules before goals before memories, the project's own before global
+ones, newest first. What is pinned has its room before anything else has, in whatever kind: each pin
+its fair share, so that a huge one is cut and a small one is whole. What does not fit is counted in
+one honest line that says how to see it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ __all__ = ["HEADINGS", "ITEM_UNITS", "rules_block"]
 HEADINGS = (
     ("taboo", "Taboos: never do these"),
     ("rule", "Rules: always do these"),
+    ("goal", "Goals: what is being worked towards"),
     ("memory", "Remembered"),
     ("pinned", "Pinned"),  # what is of another kind
 )
 ITEM_UNITS = 700
+MOST_GOALS = 5  # that are listed: the newest
 _LEAST = 60  # units of a pin that is cut; below it is counted as left out
 _OWN_LINE = 80  # for the line that owns up to what is missing
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
@@ -38,6 +40,8 @@ def rules_block(scope: str, entries: Sequence[Entry], room: int, marks: Mapping[
     left -= sum(units(line) + 1 for line in lines.values())
     left -= sum(units(titles[kind]) + 1 for kind in begun)
     rest = [place for place, one in enumerate(ranked) if not one.pinned]
+    goals = [place for place in rest if _kind(ranked[place]) == "goal"]
+    rest = [place for place in rest if place not in goals[MOST_GOALS:]]
     for place in sorted(rest, key=lambda place: list(titles).index(_kind(ranked[place]))):
         kind = _kind(ranked[place])
         line = _line(scope, ranked[place], marks, ITEM_UNITS)
@@ -51,7 +55,9 @@ def rules_block(scope: str, entries: Sequence[Entry], room: int, marks: Mapping[
     for kind, title in titles.items():
         mine = [lines[place] for place in sorted(lines) if _kind(ranked[place]) == kind]
         shown += [title, *mine] if mine else []
-    return "\n".join([*shown, *_owning_up(len(ranked) - len(lines))])
+    return "\n".join(
+        [*shown, *_owning_up([ranked[n] for n in range(len(ranked)) if n not in lines])]
+    )
 
 
 def _pins(
@@ -76,15 +82,18 @@ def _pins(
     return lines
 
 
-def _owning_up(omitted: int) -> list[str]:
+def _owning_up(omitted: Sequence[Entry]) -> list[str]:
     if not omitted:
         return []
-    noun = "entry" if omitted == 1 else "entries"
-    return [f"({omitted} more {noun} not shown here: hypatia-mem rules)"]
+    noun = "entry" if len(omitted) == 1 else "entries"
+    goals = [one.kind == "goal" for one in omitted]
+    where = [*([] if all(goals) else ["rules"]), *(["goal list"] if any(goals) else [])]
+    told = ", ".join(f"hypatia-mem {one}" for one in where)
+    return [f"({len(omitted)} more {noun} not shown here: {told})"]
 
 
 def _kind(entry: Entry) -> str:
-    return entry.kind if entry.kind in ("taboo", "rule", "memory") else "pinned"
+    return entry.kind if entry.kind in ("taboo", "rule", "goal", "memory") else "pinned"
 
 
 def _line(scope: str, entry: Entry, marks: Mapping[str, str], limit: int) -> str:

@@ -254,17 +254,19 @@ def move_in(
 def rederive(home: Path, settings: Settings, *, now: datetime) -> tuple[str, ...]:
     """Condense anew what summaries left behind that lost a source; return the new ones' names.
 
-    Nothing else that is due is made, and no model is asked. The worker does it all on its next
-    pass.
+    What episodes told of is told anew too. Nothing else that is due is made, and no model is asked.
+    The worker does it all on its next pass.
     """
     from hypatia_mem.memory.cascade import running
+    from hypatia_mem.memory.episodes import running as episodes
 
-    if settings.summary_by != "extractive":
-        return ()
-    report = running.run(home, settings, now=now, only_owed=True)
-    if report.made:
+    told = episodes.run(home, settings, now=now, only_owed=True).episodes
+    made: list[str] = []
+    if settings.summary_by == "extractive":
+        made = [one.name for one in running.run(home, settings, now=now, only_owed=True).made]
+    if made or told:
         curate.refresh(home)
-    return tuple(one.name for one in report.made)
+    return tuple(made)
 
 
 def provenance(

@@ -39,6 +39,7 @@ __all__ = [
     "settle",
     "sources_of",
     "threads",
+    "threads_said",
 ]
 
 CURSOR = "episode:"  # and the session's id: the last turn that an episode tells of
@@ -119,6 +120,19 @@ def threads(
         [None if scopes is None else list(scopes), at, session_id, limit],
     )
     return [rows.entry_of(row) for row in found]
+
+
+def threads_said(
+    store: Store, session_id: str, scopes: Sequence[str], *, at: datetime
+) -> list[str]:
+    """Return what open threads of these scopes say, and those of a session in whatever state."""
+    found = store.execute(
+        "SELECT content FROM entry WHERE kind = 'thread' AND session_id = ?", [session_id]
+    ).fetchall()
+    return [
+        *(str(row[0]) for row in found),
+        *(one.content for one in threads(store, scopes, at=at)),
+    ]
 
 
 def set_by_agents(store: Store, names: Sequence[str]) -> set[str]:

@@ -425,7 +425,7 @@ def _open_threads(txn: Transaction, read: _Read, left: Sequence[Line]) -> list[s
 
     session = read.news.session_id
     at = {one.turn: one.at for one in read.said}
-    known = {one.content for one in episodes.threads(txn.store, None, at=txn.now)}
+    known = set(episodes.threads_said(txn.store, session, read.news.scopes, at=txn.now))
     made: list[str] = []
     for line in left:
         if line.text in known:

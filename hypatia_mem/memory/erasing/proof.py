@@ -14,7 +14,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,6 +212,7 @@ def _work(scratch: Path, settings: Settings, now: datetime, beat: Callable[[], N
     """Run everything that the worker would."""
     from hypatia_mem.memory import curate
     from hypatia_mem.memory.cascade import running as cascade
+    from hypatia_mem.memory.episodes import running as episodes
     from hypatia_mem.memory.intake.drain import Drain
     from hypatia_mem.memory.intake.house import keep_house
     from hypatia_mem.memory.vectors import embedding
@@ -220,6 +221,7 @@ def _work(scratch: Path, settings: Settings, now: datetime, beat: Callable[[], N
     while drain.step(final=True).worked:
         beat()
     cascade.run(scratch, settings, now=now, beat=beat)
+    episodes.run(scratch, replace(settings, episodes_by="extractive"), now=now, beat=beat)
     embedding.catch_up(scratch, settings.embedding_model, stop=beating(beat))
     keep_house(scratch, settings, now=now, beat=beat)
     curate.refresh(scratch)

@@ -123,12 +123,14 @@ def derive(
     """Make again, of what is left: summaries, vectors, search index, briefs, kept files."""
     from hypatia_mem.memory import curate, typed
     from hypatia_mem.memory.cascade import running as cascade
+    from hypatia_mem.memory.episodes import running as episodes
     from hypatia_mem.memory.vectors import embedding
     from hypatia_mem.store.search import SearchIndex
 
     values = [value for value in job.values if len(value) >= _LEAST_LINE]
     typed.forget_lines(home, [*values, *job.names], job.asked)
     cascade.run(home, settings, now=now, beat=beat)
+    episodes.run(home, settings, now=now, only_owed=True, beat=beat)
     embedding.catch_up(home, settings.embedding_model, stop=beating(beat))
     SearchIndex(home).clear()  # deleted words stay in its files until they are written anew
     curate.refresh(home)
