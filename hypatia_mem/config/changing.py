@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from hypatia_mem.config.file import rewrite
@@ -9,7 +10,7 @@ from hypatia_mem.config.hookconf import write_hook_conf
 from hypatia_mem.config.reading import read_settings
 from hypatia_mem.config.table import Value, lookup
 
-__all__ = ["set_value", "unset_value"]
+__all__ = ["set_value", "set_values", "unset_value"]
 
 
 def set_value(home: Path, key: str, text: str) -> Value:
@@ -20,17 +21,21 @@ def set_value(home: Path, key: str, text: str) -> Value:
     """
     setting = lookup(key)
     value = setting.parse(text)
-    _changed(home, key, value)
+    set_values(home, {key: value})
     return value
 
 
 def unset_value(home: Path, key: str) -> bool:
     """Take one setting out of ``config.toml``; False when it was not there. Raises ConfigError."""
     lookup(key)
-    return _changed(home, key, None)
+    return set_values(home, {key: None})
 
 
-def _changed(home: Path, key: str, value: Value | None) -> bool:
-    changed = rewrite(home, key, value)
+def set_values(home: Path, changes: Mapping[str, Value | None]) -> bool:
+    """Write several settings as they were parsed, None takes one out; False when nothing changed.
+
+    Raises ConfigError: then none was written.
+    """
+    changed = rewrite(home, changes)
     write_hook_conf(home, read_settings(home, {}).settings)
     return changed

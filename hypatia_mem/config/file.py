@@ -14,7 +14,7 @@ from hypatia_mem.capture import paths
 from hypatia_mem.config.table import Value
 from hypatia_mem.errors import ConfigError
 
-__all__ = ["read_table", "read_toml", "rewrite", "write_table", "write_text"]
+__all__ = ["read_table", "read_toml", "rewrite", "toml_of", "write_table", "write_text"]
 
 
 def read_toml(home: Path) -> tuple[dict[str, Any], str]:
@@ -73,11 +73,7 @@ def write_table(home: Path, table: str, values: Mapping[str, str]) -> None:
     wanted = {key: value for key, value in before.items() if key != table}
     if values:
         wanted[table] = dict(values)
-    try:
-        proof = tomllib.loads(changed)
-    except tomllib.TOMLDecodeError:
-        proof = {}
-    if proof != wanted:
+    if _parsed(changed) != wanted:
         raise ConfigError(
             f"[{table}] stands in config.toml in a form this cannot rewrite; nothing was changed",
             hint=f"Correct it by hand: {file}",
@@ -85,35 +81,41 @@ def write_table(home: Path, table: str, values: Mapping[str, str]) -> None:
     write_text(file, changed)
 
 
-def rewrite(home: Path, key: str, value: Value | None) -> bool:
-    """Replace, add or (None) remove the line of ``key``; True when the file changed.
+def rewrite(home: Path, changes: Mapping[str, Value | None]) -> bool:
+    """Replace, add or (None) remove lines, all of them or none; True when the file changed.
 
     Raises:
-        ConfigError: the file is not TOML, or holds the key in a form one line cannot replace.
+        ConfigError: the file is not TOML, or holds a key in a form one line cannot replace.
     """
     paths.ensure_home(str(home))
     file = home / "config.toml"
     before, problem = read_toml(home)
     if problem:
         raise ConfigError(f"{problem}; nothing was changed", hint=f"Correct it by hand: {file}")
-    text = file.read_text("utf-8-sig") if file.exists() else ""
-    changed = _edited(text, key, value)
-    wanted = {k: v for k, v in before.items() if k != key}
-    if value is not None:
-        wanted[key] = value
-    try:
-        proof = tomllib.loads(changed)
-    except tomllib.TOMLDecodeError:
-        proof = {}
-    if proof != wanted:
-        # A key written in a way one line cannot replace (quoted, in a multi-line string's shadow).
-        raise ConfigError(
-            f"{key} stands in config.toml in a form this cannot rewrite; nothing was changed",
-            hint=f"Correct it by hand: {file}",
-        )
+    text = changed = file.read_text("utf-8-sig") if file.exists() else ""
+    wanted = dict(before)
+    for key, value in changes.items():
+        changed = _edited(changed, key, value)
+        wanted.pop(key, None)
+        if value is not None:
+            wanted[key] = value
+        if _parsed(changed) != wanted:
+            # Written in a way one line cannot replace: quoted, in a multi-line string's shadow.
+            raise ConfigError(
+                f"{key} stands in config.toml in a form this cannot rewrite; nothing was changed",
+                hint=f"Correct it by hand: {file}",
+            )
     if changed != text:
         write_text(file, changed)
     return changed != text
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Return what a text says as TOML, nothing where it is none."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}
 
 
 def _edited(text: str, key: str, value: Value | None) -> str:
@@ -127,17 +129,18 @@ def _edited(text: str, key: str, value: Value | None) -> str:
         if value is None:
             del lines[index]
         else:
-            lines[index] = f"{key} = {_toml(value)}{line[found.end() :]}"
+            lines[index] = f"{key} = {toml_of(value)}{line[found.end() :]}"
         return "".join(lines)
     if value is None:
         return text
     if top and not lines[top - 1].endswith("\n"):
         lines[top - 1] += "\n"
-    lines.insert(top, f"{key} = {_toml(value)}\n")
+    lines.insert(top, f"{key} = {toml_of(value)}\n")
     return "".join(lines)
 
 
-def _toml(value: Value) -> str:
+def toml_of(value: Value) -> str:
+    """Return a value as TOML writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int) else f'"{value}"'
