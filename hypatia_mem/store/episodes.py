@@ -9,14 +9,13 @@ was done (``closed_by``), and is open again when that message goes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypatia_mem.model import Entry, Outcome, Statement
-from hypatia_mem.store import rows
+from hypatia_mem.store import rows, summaries
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -215,11 +214,7 @@ def put(txn: EntryWrites, entry: Entry, sources: Sequence[str], read_at: int) ->
 
 def owed(store: Store) -> list[Range]:
     """Return the turns whose episode lost a source and is to be told anew."""
-    text = store.meta(OWED)
-    try:
-        return [Range(str(a), int(b), int(c)) for a, b, c in json.loads(text)] if text else []
-    except (ValueError, TypeError):
-        return []
+    return [Range(*one) for one in summaries.read_note(store, OWED, [])]
 
 
 def owe(txn: EntryWrites, entries: Sequence[Entry]) -> None:
@@ -244,8 +239,4 @@ def range_of(entry: Entry) -> Range | None:
 
 def _note(txn: EntryWrites, ranges: Sequence[Range]) -> None:
     kept = list(dict.fromkeys(ranges))[-_NOTES:]
-    text: Any = json.dumps([[one.session_id, one.first, one.last] for one in kept])
-    if kept:
-        txn.set_meta(OWED, text)
-    else:
-        txn.store.execute("DELETE FROM meta WHERE key = ?", [OWED])
+    summaries.note(txn, OWED, [[one.session_id, one.first, one.last] for one in kept])
