@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,7 +131,13 @@ def retry(home: Path, ids: Sequence[str], *, author: Author, now: datetime) -> l
         chosen = list(ids) or [
             job.id for job in known.values() if job.state in (JobState.WAITING, JobState.DEAD)
         ]
+        # Nothing else says that a work unit is to be judged again: its job stays, as if new.
+        judged = [
+            known[one] for one in chosen if one in known and known[one].kind[:8] == "extract/"
+        ]
         jobs.delete_jobs(txn, chosen)
+        for job in judged:
+            jobs.put_job(txn, replace(job, state=JobState.WAITING, attempts=0, next_at=None))
         failing.resume(txn)
     return chosen
 
@@ -149,8 +155,6 @@ def drop(
     A parcel of which nothing is wanted any more is called off at the API, after the store was let
     go of. Raises NotFound when there is no such work.
     """
-    from dataclasses import replace
-
     from hypatia_mem.store import jobs
     from hypatia_mem.store.connection import open_store
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypatia_mem.capture import paths
+from hypatia_mem.errors import NotFound
 from hypatia_mem.memory.extract.asking import asks_model
 from hypatia_mem.memory.extract.comparing import likeness
 from hypatia_mem.memory.extract.kinds import Kind, kind_of
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from hypatia_mem.model import Entry
     from hypatia_mem.store.connection import Store
 
-__all__ = ["DUE", "TOLD", "nearest", "render"]
+__all__ = ["DUE", "TOLD", "Offer", "Waits", "offer", "offers", "render"]
 
 DUE, TOLD = ".due", ".told"
 _SEPARATOR = "--"
@@ -63,7 +65,80 @@ def render(store: Store, home: Path) -> int:
     return asked
 
 
-def nearest(entry: Entry, others: Sequence[Entry], most: int = 3) -> list[str]:
+# --- for whoever asks ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """A unit that nobody has judged yet, and the messages it is about."""
+
+    name: str
+    kind: str
+    trust: str
+    span: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A piece of work to be judged: what was said, what is kept of it, and what to compare with."""
+
+    name: str
+    span: str
+    kind: str
+    trust: str
+    content: str
+    rules: str
+    compare: tuple[dict[str, str], ...]
+    said: tuple[dict[str, str], ...]
+
+
+def offers(home: Path, scopes: Sequence[str] | None, *, now: datetime, most: int) -> list[Waits]:
+    """Return the units of the last thirty days that nobody has judged, the newest first."""
+    from hypatia_mem.store import lessons
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        found = lessons.unjudged(store, scopes, now - timedelta(days=30), most)
+        spans = {one.name: lessons.turns_of(store, one.name) for one in found}
+    return [
+        Waits(one.name, _kind(one), str(one.trust), "{}:{}-{}".format(*turns))
+        for one in found
+        if (turns := spans[one.name]) is not None
+    ]
+
+
+def offer(home: Path, target: str) -> Offer:
+    """Return what there is to judge of a unit's name, or a ticket (``s-1:3-9``).
+
+    Raises NotFound.
+    """
+    from hypatia_mem.memory.extract import judging, refining
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        piece = refining.piece_of(store, target)
+        if piece is None:
+            raise NotFound(f"nothing is there any more of what was said in {target[:60]!a}")
+        near: list[Entry] = []
+        if piece.unit is not None:
+            others = _others(store, piece.scopes)
+            names = set(_nearest(piece.unit, others))
+            near = [one for one in others if one.name in names]
+    items = judging.items_of(piece.said, piece.session_id)
+    unit = piece.unit
+    return Offer(
+        unit.name if unit else "",
+        piece.ticket,
+        str(piece.kind),
+        str(unit.trust) if unit else "",
+        unit.content if unit else "",
+        judging.RULES,
+        tuple({"name": one.name, "content": one.content} for one in near),
+        tuple({"name": one.name, "speaker": one.speaker, "text": _bare(one.text)} for one in items),
+    )
+
+
+def _nearest(entry: Entry, others: Sequence[Entry], most: int = 3) -> list[str]:
     """Return the names of the units that say nearly what one says, the nearest first."""
     scored = [
         (likeness(entry.content, other.content, {}), other.name)
@@ -71,6 +146,24 @@ def nearest(entry: Entry, others: Sequence[Entry], most: int = 3) -> list[str]:
         if other.name != entry.name
     ]
     return [name for near, name in sorted(scored, reverse=True)[:most] if near >= _NEAR]
+
+
+def _others(store: Store, scopes: Sequence[str]) -> list[Entry]:
+    """Return the newest units that default reads show."""
+    from hypatia_mem.store import lessons
+    from hypatia_mem.store.entries import is_withheld
+
+    known = lessons.known_units(store, scopes)[:_COMPARED]
+    return [one for one in known if not is_withheld(one)]
+
+
+def _kind(entry: Entry) -> str:
+    return next((tag for tag in entry.tags if tag in set(Kind)), "work-unit")
+
+
+def _bare(text: str) -> str:
+    """Return a text without the blanks that stand for what is left out."""
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 # --- what is due ----------------------------------------------------------------------------------
@@ -91,7 +184,6 @@ def _due(store: Store, session: str, scope: str, told: int) -> tuple[int, str]:
 
 def _units(store: Store, session: str, scope: str, told: int) -> tuple[list[str], int]:
     from hypatia_mem.store import lessons
-    from hypatia_mem.store.entries import is_withheld
 
     since = datetime.now(UTC).replace(tzinfo=None) - 2 * _LATELY
     found = [
@@ -103,17 +195,13 @@ def _units(store: Store, session: str, scope: str, told: int) -> tuple[list[str]
         and turns[2] > told
     ]
     found = sorted(found, key=lambda pair: pair[0][1:])[:_EACH]
-    others: list[Entry] = []
-    if found:
-        known = lessons.known_units(store, [scope])[:_COMPARED]
-        others = [one for one in known if not is_withheld(one)]
+    others = _others(store, [scope]) if found else []
     lines = []
     for (_, first, last), one in found:
-        kind = next((tag for tag in one.tags if tag in set(Kind)), "work-unit")
-        near = nearest(one, others)
+        near = _nearest(one, others)
         compare = f"; compare {', '.join(near)}" if near else ""
         lines.append(
-            f"{_MARK} Due: {one.name} ({kind}, msg-{session}-{first} to msg-{session}-{last}"
+            f"{_MARK} Due: {one.name} ({_kind(one)}, msg-{session}-{first} to msg-{session}-{last}"
             f"{compare})"
         )
     return lines, max([told, *(turns[2] for turns, _ in found)])

@@ -90,10 +90,10 @@ def _read(store: Store, session: str, first: int, last: int, unit: Entry | None)
     from hypatia_mem.memory.extract.running import said_of
     from hypatia_mem.store import graves, lessons
 
-    found = store.session(session)
     told = lessons.said_since(store, session, first - 1, max(0, last - first + 1))
     there = [one for one in told if (one.turn or 0) <= last]
-    scopes = (found.project,) if found is not None else ()
+    stored = store.entry(f"msg-{session}-{there[0].turn}") if there else None
+    scopes = stored.scopes if stored is not None else ()
     said = tuple(said_of(there, session, scopes, graves.load(store)))
     return Piece(session, first, last, scopes, said, unit) if said and scopes else None
 
