@@ -7,8 +7,9 @@ at each open. A reader of a store that does not exist yet sees an empty one.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -88,8 +89,10 @@ def _opened(home: Path, *, write: bool, deadline: float, create: bool) -> Iterat
             _refuse_to_begin_anew(home)
             if not create:
                 raise StoreError(f"there is no store in {home}", hint="Type a prompt first.")
-        held.enter_context(_connected(connection, home, write=write, exists=exists, until=until))
-        store = Store(home, connection, held)
+        sizes = held.enter_context(
+            _connected(connection, home, write=write, exists=exists, until=until)
+        )
+        store = Store(home, connection, held, sizes)
         if write:
             buried.follow(store)
         elif exists and buried.is_behind(store):
@@ -150,7 +153,10 @@ def _home_made(home: Path) -> Iterator[None]:
 @contextmanager
 def _connected(
     connection: duckdb.DuckDBPyConnection, home: Path, *, write: bool, exists: bool, until: float
-) -> Iterator[None]:
+) -> Iterator[Mapping[str, int]]:
+    """Attach the store for the block; give how many rows its tables have if it is for writing."""
+    if write and not exists:
+        _begin(connection, home / FILE)
     if exists or write:
         _attach(connection, home / FILE, _OPTIONS if write else "TYPE duckdb, READ_ONLY", until)
     else:
@@ -158,8 +164,7 @@ def _connected(
     with closing(connection):
         connection.execute("USE kb")
         if write or not exists:
-            if migrations.migrate(connection):
-                _note_birth(connection)
+            _make_tables(connection)
         else:
             applied = migrations.check(connection)
             if not applied:
@@ -169,9 +174,35 @@ def _connected(
             if len(applied) < migrations.SCHEMA_VERSION:
                 raise _Behind
         filling = Filling(connection, _GROUP) if write else None
-        yield
+        yield {} if filling is None else filling.sizes
         if filling is not None:
             filling.checkpoint()
+
+
+def _begin(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+    """Make a store beside its place, tables and all, and move it there when it is whole.
+
+    Else one whose making was cut short, by kill -9 or a full disk, would be taken for damaged.
+    """
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    parts = (new, new.with_name(f"{new.name}.wal"))
+    try:
+        for part in parts:  # an earlier process may have had the same number
+            part.unlink(missing_ok=True)
+        connection.execute(f"ATTACH '{quoted(new)}' AS kb ({_OPTIONS})")
+        with closing(connection):
+            connection.execute("USE kb")
+            _make_tables(connection)
+            connection.execute("CHECKPOINT kb")
+        new.replace(file)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def _make_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    if migrations.migrate(connection):
+        _note_birth(connection)
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, file: Path, mode: str, until: float) -> None:

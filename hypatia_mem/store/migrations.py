@@ -37,6 +37,7 @@ gateway keeps uniqueness.
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -473,6 +474,8 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
     Raises StoreTooNew when the file names a step that this program does not know.
     """
+    import duckdb
+
     connection.execute(
         'CREATE TABLE IF NOT EXISTS migration (name VARCHAR PRIMARY KEY, "at" TIMESTAMP NOT NULL)'
     )
@@ -491,7 +494,8 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
             )
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            with contextlib.suppress(duckdb.Error):  # a commit that failed has ended it already
+                connection.execute("ROLLBACK")
             raise
         done.append(name)
     return done
