@@ -55,6 +55,11 @@ class WorkerState:
     heartbeat_age: float | None = None
 
     @property
+    def who(self) -> str:
+        """Return in words who holds the lock; a command that wants to be alone keeps its number."""
+        return "another command" if self.pid is None else f"process {self.pid}"
+
+    @property
     def stalled(self) -> bool:
         """Tell whether the holder of the lock has shown no sign of life for too long."""
         age = self.heartbeat_age
@@ -69,15 +74,18 @@ class Lock:
         self.path = home / "worker.lock"
         self._fd: int | None = None
 
-    def acquire(self) -> bool:
-        """Take the lock without waiting; False when another process has it."""
+    def acquire(self, *, asked: bool = True) -> bool:
+        """Take the lock without waiting; False when another process has it.
+
+        ``asked`` False keeps this process's number out of it: nobody is to ask it to stop.
+        """
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         if not paths.try_lock(fd):
             os.close(fd)
             return False
         self._fd = fd
         os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode() if asked else b"", 0)
         self.beat()
         return True
 
@@ -121,24 +129,22 @@ def kick(home: Path) -> bool:
 def alone(home: Path, *, deadline: float = 30.0) -> Iterator[Callable[[], None]]:
     """Keep every other worker out for the block; gives what to call now and then as a heartbeat.
 
-    One that runs is asked to finish its batch and go. Raises StoreBusy when it has not gone after
-    ``deadline`` seconds. Hooks go on spooling meanwhile; afterwards a worker is started for that.
+    One that runs is asked to finish its batch and go; another command that wants to be alone is
+    waited for. Raises StoreBusy after ``deadline`` seconds. Hooks go on spooling meanwhile;
+    afterwards a worker is started for that.
     """
     paths.ensure_home(str(home))
     lock = Lock(home)
     until = time.monotonic() + deadline
     asked: set[int] = set()
-    while not lock.acquire():
+    while not lock.acquire(asked=False):
         holder = state(home).pid
         if holder is not None and holder not in asked:
             asked.add(holder)
             with contextlib.suppress(OSError):
                 os.kill(holder, signal.SIGTERM)
         if time.monotonic() >= until:
-            raise StoreBusy(
-                f"the background worker (process {holder or 'unknown'}) does not pause",
-                hint="Nothing was changed. Stop it: hypatia-mem worker stop; then try again.",
-            )
+            raise _not_alone(holder)
         time.sleep(0.1)
     try:
         yield lock.beat
@@ -146,6 +152,18 @@ def alone(home: Path, *, deadline: float = 30.0) -> Iterator[Callable[[], None]]
         lock.release()
         with contextlib.suppress(OSError):
             kick(home)
+
+
+def _not_alone(holder: int | None) -> StoreBusy:
+    if holder is None:
+        return StoreBusy(
+            "another command has this memory to itself and is not done",
+            hint="Nothing was changed. Try again when it is.",
+        )
+    return StoreBusy(
+        f"the background worker (process {holder}) does not pause",
+        hint="Nothing was changed. Stop it: hypatia-mem worker stop; then try again.",
+    )
 
 
 def run(home: Path, *, once: bool = False, takeover: bool = False) -> int:

@@ -263,7 +263,7 @@ def _worker(home: Path) -> Check:
         return Check(
             "worker",
             "problem",
-            f"process {found.pid} holds the lock and shows no sign of life",
+            f"{found.who} holds the lock and shows no sign of life",
             "Run: hypatia-mem worker stop; the next prompt starts another.",
         )
     return Check("worker", "ok", "running" if found.running else "idle (the hook starts it)")

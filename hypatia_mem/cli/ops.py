@@ -223,7 +223,7 @@ def _work(*, once: bool, takeover: bool, as_json: bool) -> None:
     other = before.running and not takeover
     text = f"{store.counts.get('messages', 0)} messages stored, {waiting} records waiting."
     if other:
-        text = f"A worker is running already (process {before.pid}). {text}"
+        text = f"A worker is running already ({before.who}). {text}"
     emit({"exit_code": code, "waiting": waiting, "already_running": other}, text, as_json)
     if code:
         raise typer.Exit(code)
@@ -296,7 +296,7 @@ def _worker_word(found: Any) -> str:  # noqa: ANN401 - WorkerState, lazily impor
     age = (
         "" if found.heartbeat_age is None else f", last sign of life {ago(found.heartbeat_age)} ago"
     )
-    return f"{'stalled' if found.stalled else 'running'} (process {found.pid}{age})"
+    return f"{'stalled' if found.stalled else 'running'} ({found.who}{age})"
 
 
 def log(

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import subprocess
 import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -439,13 +441,25 @@ def test_another_process_with_the_lease_is_waited_for_then_told(own: World) -> N
 def test_a_worker_that_does_not_pause_is_named(own: World) -> None:
     held = worker.Lock(own.home)
     assert held.acquire()
-    (own.home / "worker.lock").write_text("")  # nobody who could be asked
-    with pytest.raises(StoreBusy, match="does not pause"), worker.alone(own.home, deadline=0.3):
-        pass
+    with subprocess.Popen(["sleep", "60"]) as other:
+        (own.home / "worker.lock").write_text(f"{other.pid}\n")
+        with pytest.raises(StoreBusy, match=f"process {other.pid}.* does not pause"):
+            with worker.alone(own.home, deadline=0.3):
+                pass
+        assert other.wait(10) == -signal.SIGTERM  # it was asked
     held.release()
     with worker.alone(own.home, deadline=0.3) as beat:
         beat()
         assert worker.state(own.home).running
+
+
+def test_another_command_that_is_alone_is_waited_for_and_not_asked_to_stop(own: World) -> None:
+    with worker.alone(own.home):
+        found = worker.state(own.home)
+        assert (found.running, found.pid) == (True, None)
+        with pytest.raises(StoreBusy, match="another command"):
+            with worker.alone(own.home, deadline=0.3):
+                pass
 
 
 @pytest.mark.slow
