@@ -251,6 +251,7 @@ def _cold_work(
     """
     return (
         _make_queued(home)
+        and _press(home, settings)
         and _condense(home, drain, settings, lock, stopped)
         and _embed(home, drain, settings, lock, stopped)
         and _learn(home, drain, settings, lock, stopped)
@@ -314,6 +315,20 @@ def _make_queued(home: Path) -> bool:
             _LOG.info("%d queued changes made", made)
     except (HypatiaError, OSError) as error:
         _LOG.warning("queued changes put off (%s): %s", type(error).__name__, _sentence(error))
+    return True
+
+
+def _press(home: Path, settings: Settings) -> bool:
+    """Do what is due for sessions whose context fills up; True, for the rest goes on either way."""
+    from hypatia_mem.memory import pressure
+    from hypatia_mem.model import Author, Channel
+
+    try:
+        pressure.apply(home, settings, author=Author(Channel.WORKER), now=_now())
+    except StoreCorrupt:
+        raise
+    except (HypatiaError, OSError) as error:
+        _LOG.warning("full contexts put off (%s): %s", type(error).__name__, _sentence(error))
     return True
 
 

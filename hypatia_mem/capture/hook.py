@@ -292,6 +292,10 @@ def _prompt_output(
 
     if may_be_request(data):
         lines += _request_lines(home, data, environ, mode)
+    if _age_mark(f"{home}/{paths.BRIEFS}/{session}.pressure") is not None:
+        from hypatia_mem.capture import triggers
+
+        lines += triggers.pressure(home, session)
     interval = _interval(conf)
     if interval and count % interval == 0:
         from hypatia_mem.capture import triggers

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hypatia_mem.capture import paths
 from hypatia_mem.capture.paths import system
 
-__all__ = ["due", "of_request", "shell"]
+__all__ = ["due", "of_request", "pressure", "shell"]
 
 MAX_DUE = 1 << 14
 
@@ -50,6 +50,17 @@ def due(home: str, session: str, *, at_end: bool) -> list[str]:
     except OSError:  # nothing is due, or somebody else has just told it
         return []
     return lines
+
+
+def pressure(home: str, session: str) -> list[str]:
+    """Take what the worker says of a context that fills up (``memory.pressure``); told once."""
+    path = f"{home}/{paths.BRIEFS}/{session}.pressure"
+    try:
+        text = paths.read_file(path, MAX_DUE).decode("utf-8", "replace")
+        system.unlink(path)
+    except OSError:
+        return []
+    return text.splitlines()
 
 
 def shell(words: str) -> str:

@@ -126,6 +126,9 @@ COMMANDS: dict[str, Row] = {
     "extract": Row(_ROOM + "extract", "extract", "Keep the lessons of work that is finished."),
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
     "jobs": Row(_ROOM + "jobs", "jobs", "Cold work: what is due or failed; retry, drop."),
+    "pressure": Row(
+        _ROOM + "pressure", "pressure", "How full the contexts of running sessions are."
+    ),
     "preset": Row(_ROOM + "presets", "preset", "Settings under a name: save, use, take in."),
     "prompts": Row(_ROOM + "prompts", "prompts", "What a model is told that condenses."),
     "trace": Row(_ROOM + "tracing", "trace", "Walk a summary down to the words it stands on."),

@@ -21,7 +21,14 @@ _Session = Annotated[
 
 def tools(
     session: _Session = "",
-    last: Annotated[int, typer.Option("--last", min=0, help="So many are shown as they are.")] = 15,
+    last: Annotated[
+        int | None,
+        typer.Option(
+            "--last",
+            min=0,
+            help="So many are shown as they are; else 15, or 5 while the context fills up.",
+        ),
+    ] = None,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -37,7 +44,8 @@ def tools(
     from hypatia_mem.memory import toolresults
 
     home = context.home()
-    found = toolresults.latest(home, _session(home, session, scope, all_projects), last)
+    asked = _session(home, session, scope, all_projects)
+    found = toolresults.latest(home, asked, _whole(home, asked) if last is None else last)
     if as_json:
         print_json(toolresults.shown(found))
         return
@@ -79,6 +87,15 @@ def tool(
         return
     for number, text in chosen:
         say(f"{number:6}  {text}")
+
+
+def _whole(home: Path, session_id: str) -> int:
+    """Return how many results are shown whole: fewer where there is little room for them."""
+    from hypatia_mem.config import load_settings
+    from hypatia_mem.memory import pressure, toolresults
+
+    level = pressure.of_session(home, load_settings(home), session_id, now=context.now())
+    return pressure.SHORT if level else toolresults.LATEST
 
 
 def _session(home: Path, asked: str, scope: list[str] | None, all_projects: bool) -> str:

@@ -55,6 +55,12 @@ class Settings:
     cascade_keep_last: int = 3
     cascade_headroom: int = 0
     cascade_max_messages: int = 0
+    pressure_tools: int = 70
+    pressure_condense: int = 85
+    pressure_persist: int = 95
+    pressure_small_window: int = 32_000
+    pressure_small_condense: int = 60
+    pressure_small_persist: int = 80
     preserve_orphans: bool = False
     cascade_max_level: int = 8
     embedding_model: str = "auto"
@@ -358,6 +364,48 @@ SETTINGS: Mapping[str, Setting] = {
             "So many messages in one summary at most; 0 is as many as the summariser can take.",
             least=0,
             most=100_000,
+        ),
+        Setting(
+            "pressure_tools",
+            "whole",
+            "Above this percent of a context older results of tools are told in short; 0 never.",
+            least=0,
+            most=100,
+        ),
+        Setting(
+            "pressure_condense",
+            "whole",
+            "Above this percent all but a session's last ten messages are condensed; 0 never.",
+            least=0,
+            most=100,
+        ),
+        Setting(
+            "pressure_persist",
+            "whole",
+            "Above this percent a session is told to begin anew, which loses nothing; 0 never.",
+            least=0,
+            most=100,
+        ),
+        Setting(
+            "pressure_small_window",
+            "whole",
+            "Windows of so many tokens and fewer are small: the next two hold for them.",
+            least=0,
+            most=10_000_000,
+        ),
+        Setting(
+            "pressure_small_condense",
+            "whole",
+            "What pressure_condense is for small windows; results are told in short then too.",
+            least=0,
+            most=100,
+        ),
+        Setting(
+            "pressure_small_persist",
+            "whole",
+            "What pressure_persist is for small windows.",
+            least=0,
+            most=100,
         ),
         Setting(
             "preserve_orphans",

@@ -31,10 +31,8 @@ __all__ = [
     "as_items",
     "broken",
     "contents",
-    "context_use",
     "coverage",
     "groups",
-    "last_model",
     "levels",
     "name_taken",
     "note",
@@ -232,47 +230,6 @@ def broken(store: Store) -> list[str]:
         [_MADE],
     ).fetchall()
     return [str(row[0]) for row in found]
-
-
-def last_model(store: Store, scopes: Sequence[str]) -> str:
-    """Return the model that answered last in these projects, ``""`` when none is known."""
-    for row in _answers(store, scopes, 20):
-        for part in row["parts"]:
-            if part.get("type") == "usage" and part.get("model"):
-                return str(part["model"])
-    return ""
-
-
-def context_use(store: Store, scopes: Sequence[str]) -> list[tuple[str, int, str, int]]:
-    """Return (session, turn, model, tokens) of the latest session's answers, newest first.
-
-    The tokens are those of the whole context that answer was made in.
-    """
-    found: list[tuple[str, int, str, int]] = []
-    for row in _answers(store, scopes, 50):
-        if found and row["session_id"] != found[0][0]:
-            break
-        used = [part for part in row["parts"] if part.get("type") == "usage"]
-        if used:
-            last = used[-1]
-            names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-            tokens = sum(int(last.get(name) or 0) for name in names)
-            found.append((row["session_id"], row["turn"], str(last.get("model") or ""), tokens))
-    return found
-
-
-def _answers(store: Store, scopes: Sequence[str], most: int) -> list[dict[str, Any]]:
-    found = store.run(
-        """
-        SELECT message.session_id, message.turn, message.parts FROM message
-        JOIN session ON session.id = message.session_id
-        WHERE session.project IN (SELECT unnest(?::VARCHAR[])) AND message.role = 'assistant'
-          AND message.agent_id = ''
-        ORDER BY message."at" DESC, message.turn DESC LIMIT ?
-        """,
-        [list(scopes), most],
-    )
-    return [{**row, "parts": json.loads(row["parts"])} for row in found]
 
 
 # --- writing --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import UsageError
 from hypatia_mem.memory.cascade import failing
-from hypatia_mem.memory.cascade.plan import Batch, Planner, plan
+from hypatia_mem.memory.cascade.plan import URGENT, Batch, Planner, plan
 from hypatia_mem.memory.cascade.running import SAMPLE, Report, present_of
 from hypatia_mem.memory.cascade.storing import Done, store_made
 from hypatia_mem.memory.spend import BATCH_SHARE, Meter, price_of
@@ -148,7 +148,7 @@ def send(
         due = [
             one
             for one in planner.due(scopes)
-            if one.reason != "context full" and not planner.stands_in(one)
+            if one.reason not in URGENT and not planner.stands_in(one)
         ]
         roots = [root.path for root in store.roots()]
         asked = _requests(store, settings, due)

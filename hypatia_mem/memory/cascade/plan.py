@@ -29,8 +29,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTEMPTS",
     "CONTEXT",
+    "CONTEXT_FULL",
+    "CONTEXT_PRESSURE",
     "OWED",
     "OWED_ABOVE",
+    "PRESSED",
+    "URGENT",
     "Batch",
     "Planned",
     "Planner",
@@ -39,6 +43,9 @@ __all__ = [
 ]
 
 CONTEXT = "cascade_context"
+PRESSED = "cascade_pressed"  # by session, the turn up to which it is to be condensed now
+CONTEXT_FULL, CONTEXT_PRESSURE = "context full", "context pressure"
+URGENT = (CONTEXT_FULL, CONTEXT_PRESSURE)  # reasons that cannot wait for a day
 OWED_ABOVE = "cascade_owed_above"
 
 
@@ -98,14 +105,16 @@ class Planner:
 
     def __init__(self, store: Store, home: Path, settings: Settings, now: datetime) -> None:
         """Read the notes of the cascade."""
-        from hypatia_mem.store import jobs, summaries
+        from hypatia_mem.store import contexts, jobs, summaries
 
         self.read = summaries
+        self.contexts = contexts
         self.store = store
         self.settings = settings
         self.now = now
         self.windows = windows.own(home)
         self.owed: list[list[str]] = summaries.read_note(store, OWED, [])
+        self.pressed: dict[str, int] = summaries.read_note(store, PRESSED, {})
         self.owed_above: list[dict[str, Any]] = summaries.read_note(store, OWED_ABOVE, [])
         self.jobs: dict[str, Job] = jobs.jobs(store)
         self.window = choosing.planned_window(home, settings)
@@ -116,7 +125,7 @@ class Planner:
     def limits(self, scopes: Sequence[str]) -> _Limits:
         """Return how much of a project's messages make a batch, and how much one summary takes."""
         settings = self.settings
-        model = "" if settings.cascade_max_tokens else self.read.last_model(self.store, scopes)
+        model = "" if settings.cascade_max_tokens else self.contexts.last_model(self.store, scopes)
         most = settings.cascade_max_tokens or windows.window_of(model, self.windows)
         trigger = max(1, most * settings.cascade_percent // 100)
         room = most * (100 - settings.cascade_headroom) // 100
@@ -225,26 +234,38 @@ class Planner:
             found += self._parts(scopes, old[at : at + size], "token threshold", limits)
             at += size
         if not found and old:
-            found += self._of_full_context(scopes, old, limits)
+            found = self._of_pressure(scopes, old, limits)
+            found = found or self._of_full_context(scopes, old, limits)
+        return found
+
+    def _of_pressure(
+        self, scopes: tuple[str, ...], old: Sequence[Pending], limits: _Limits
+    ) -> list[Batch]:
+        """Return what of sessions is to be condensed because their context fills up."""
+        found: list[Batch] = []
+        for session, turn in self.pressed.items():
+            items = [one for one in old if one.session_id == session and (one.turn or 0) <= turn]
+            if len(items) > 1:
+                found += self._parts(scopes, items, CONTEXT_PRESSURE, limits)
         return found
 
     def _of_full_context(
         self, scopes: tuple[str, ...], old: Sequence[Pending], limits: _Limits
     ) -> list[Batch]:
         """Return a batch when the latest session has filled its context, once for each time."""
-        used = self.read.context_use(self.store, scopes)
+        used = self.contexts.of_latest(self.store, scopes)
         if not used:
             return []
-        session, turn, model, tokens = used[0]
-        most = self.settings.cascade_max_tokens or windows.window_of(model, self.windows)
-        if tokens < most * self.settings.cascade_percent // 100:
+        session, turn = used[0].session_id, used[0].turn
+        most = self.settings.cascade_max_tokens or windows.window_of(used[0].model, self.windows)
+        if used[0].tokens < most * self.settings.cascade_percent // 100:
             return []
         told: dict[str, int] = self.read.read_note(self.store, CONTEXT, {})
-        since = [size for _, at, _, size in used if at > told.get(session, 0)]
+        since = [one.tokens for one in used if one.turn > told.get(session, 0)]
         if session in told and not any(size < most // 2 for size in since):
             return []
         items = [item for item in old if item.session_id == session]
-        parts = self._parts(scopes, items, "context full", limits) if items else []
+        parts = self._parts(scopes, items, CONTEXT_FULL, limits) if items else []
         return [replace(part, mark=(session, turn)) for part in parts]
 
     def _owed_of(self, items: Sequence[Pending]) -> list[list[Pending]]:
