@@ -9,6 +9,7 @@ was done (``closed_by``), and is open again when that message goes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +30,7 @@ __all__ = [
     "THREADS",
     "Range",
     "episodes",
+    "free_name",
     "goals",
     "last_told",
     "owe",
@@ -39,6 +41,7 @@ __all__ = [
     "sources_of",
     "threads",
     "threads_said",
+    "told_twice",
 ]
 
 CURSOR = "episode:"  # and the session's id: the last turn that an episode tells of
@@ -176,6 +179,21 @@ def last_told(store: Store, session_id: str) -> int:
     return int(found[0]) if found else 0
 
 
+def told_twice(store: Store) -> list[str]:
+    """Return episodes that were told anew although the one they stand for is there again.
+
+    An undoing brings it back.
+    """
+    found = store.execute(
+        r"""
+        SELECT anew.name FROM entry AS anew JOIN entry AS was
+            ON was.name = regexp_replace(anew.name, '-\d+$', '')
+        WHERE anew.kind = 'episode' AND was.kind = 'episode' AND anew.session_id = was.session_id
+        """
+    ).fetchall()
+    return [str(row[0]) for row in found]
+
+
 # --- writing --------------------------------------------------------------------------------------
 
 
@@ -210,6 +228,25 @@ def put(txn: EntryWrites, entry: Entry, sources: Sequence[str], read_at: int) ->
         )
     txn._bulk("statement", made)
     return outcome
+
+
+def free_name(txn: EntryWrites, name: str) -> str:
+    """Return the name, or it with the first number behind it that no entry ever had.
+
+    What was taken out can be brought back under its name.
+    """
+    taken = {
+        str(row[0])
+        for row in txn.store.execute(
+            """
+            SELECT name FROM entry WHERE starts_with(name, $1)
+            UNION SELECT name FROM version WHERE starts_with(name, $1)
+            """,
+            [name],
+        ).fetchall()
+    }
+    numbers = (number for number in itertools.count(2) if f"{name}-{number}" not in taken)
+    return name if name not in taken else f"{name}-{next(numbers)}"
 
 
 def owed(store: Store) -> list[Range]:

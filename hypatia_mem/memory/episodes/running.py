@@ -171,10 +171,18 @@ class _Pass:
         from hypatia_mem.store.connection import open_store
 
         with open_store(self.home, write=False) as store:
+            twice = episodes.told_twice(store)
             ranges = episodes.owed(store)
             known = graves.load(store) if ranges else None
             found = [read for one in ranges if (read := _read_owed(store, one, known))]
             self._weigh(store, found)
+        if twice:
+            with (
+                open_store(self.home, write=True) as store,
+                store.transaction(self.author, now=self.now) as txn,
+            ):
+                for name in twice:
+                    txn.delete_entry(name, reason="told twice")
         for read in found:
             stretch = exchanges_of(read.said)
             made = [self._made(read, stretch, None)] if stretch else []
@@ -393,21 +401,22 @@ def _end(store: Store, read: _Read) -> int:
 
 def _put(txn: Transaction, read: _Read, one: _Episode, report: Report) -> bool:
     """Store an episode; False when what it tells of is not as it was read any more."""
-    from hypatia_mem.memory.summarise import naming
     from hypatia_mem.store import episodes
 
     if one.told is None:
         return True
     session = read.news.session_id
-    name = making.name_of(session, one.first, one.last)
+    first, last = one.first, one.last
+    if read.owed is not None:
+        first, last = read.owed.first, read.owed.last
     entry = Entry(
-        name=naming.unique(name, lambda taken: txn.entry(taken) is not None),
+        name=episodes.free_name(txn, making.name_of(session, first, last)),
         content=making.render(one.told),
         tags=("episode",),
         scopes=read.news.scopes,
         kind="episode",
         session_id=session,
-        turn=one.last,
+        turn=last,
         created_at=one.at,
     )
     outcome = episodes.put(txn, entry, sorted(one.sources), read.at)
@@ -420,7 +429,6 @@ def _put(txn: Transaction, read: _Read, one: _Episode, report: Report) -> bool:
 
 def _open_threads(txn: Transaction, read: _Read, left: Sequence[Line]) -> list[str]:
     """Store what a session leaves open, each thing once."""
-    from hypatia_mem.memory.summarise import naming
     from hypatia_mem.store import episodes
 
     session = read.news.session_id
@@ -431,11 +439,8 @@ def _open_threads(txn: Transaction, read: _Read, left: Sequence[Line]) -> list[s
         if line.text in known:
             continue
         known.add(line.text)
-        name = naming.unique(
-            f"thread-{session}-{line.turn}", lambda taken: txn.entry(taken) is not None
-        )
         entry = Entry(
-            name=name,
+            name=episodes.free_name(txn, f"thread-{session}-{line.turn}"),
             content=cut(line.text),
             tags=("thread",),
             scopes=read.news.scopes,
