@@ -1,7 +1,9 @@
-"""Every verb killed with -9 at its write boundaries: what it changed is there whole or not at all.
+"""Every verb killed with -9 at its write boundaries, on a full disk, and eight times at once.
 
 A boundary is each statement inside a transaction, the ledger's rows before and after they are
-written, and the moment behind the commit. ``survival.md`` is the table of a run.
+written, the moment behind the commit, and each file that is put in its place. ``survival.md`` is
+the table of a run. Here each verb is killed at a few boundaries; the whole matrix, with
+``HYPATIA_TEST_POINTS`` at more than there are, is for ``test_suites_on_the_wheel.py``.
 """
 
 from __future__ import annotations
@@ -9,198 +11,174 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
-from datetime import datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hypatia_mem.model import Author, Channel, Message, Session
-from hypatia_mem.store.connection import open_store
+from hypatia_mem.memory.erasing.places import JOB
+from tests.contracts import survival_kit as kit
+from tests.contracts.survival_kit import NOTE, RULE, VERBS
+from tests.disk import Disk, mounted
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX"),
 ]
-REPOSITORY = Path(__file__).parents[2]
 COMMITTED = Path(__file__).with_name("survival.md")
-POINTS = 8  # of a verb, evenly among its boundaries, the first and the last ones always
-CHILD = """
-import os, signal, sys
-from contextlib import contextmanager
-sys.path.insert(0, sys.argv[1])
-from hypatia_mem.cli import app, context
-from hypatia_mem.model import Author, Channel
-from hypatia_mem.store import opened
-from hypatia_mem.store.gateway import Transaction
-
-context.author = lambda: Author(Channel.CLI_PERSON, "person")
-context.channel = lambda: Channel.CLI_PERSON
-point, calls, inside = int(sys.argv[2]), 0, False
-
-def maybe():
-    global calls
-    calls += 1
-    if calls == point:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-execute, transaction, finish = opened.Store.execute, opened.Store.transaction, Transaction.finish
-
-def counted(self, sql, params=()):
-    if inside:
-        maybe()
-    return execute(self, sql, params)
-
-@contextmanager
-def opening(self, *args, **how):
-    global inside
-    with transaction(self, *args, **how) as txn:
-        inside = True
-        try:
-            yield txn
-        finally:
-            inside = False
-    maybe()
-
-def finishing(self):
-    maybe()
-    finish(self)
-    maybe()
-
-opened.Store.execute, opened.Store.transaction, Transaction.finish = counted, opening, finishing
-code = app.run(sys.argv[3:])
-print("boundaries", calls)
-sys.exit(code)
-"""
-RULE, NOTE = "rule:never-mock-the-database", "memory:the-staging-db-is-db2"
-BEFORE = (
-    ["remember", "never mock the database"],
-    ["remember", "the staging db is db2"],
-    ["remember", "the printer is on the second floor"],
-    ["knowledge-create", "postgres", "-d", "the database", "--scopes", "app"],
-    ["knowledge-create", "pg", "-d", "short for it", "--scopes", "app"],
-    ["statement-create", "billing", "uses", "pg", "--scopes", "app"],
-    ["forget", "printer"],
-    ["knowledge-update", "postgres", "-d", "a database"],
+POINTS = int(os.environ.get("HYPATIA_TEST_POINTS", "6"))  # the first and the last ones always
+SLOW = {"erase": 16, "restore": 24}  # at most so many: each is finished and looked through
+AT_ONCE = 8
+LEFT = (0, 256 << 10, 32 << 10, 1 << 20, 2 << 20)[: 2 if POINTS < 10 else 5]  # bytes
+TOGETHER = (
+    ["remember", "always run the linter"],
+    ["remember", "always read the log first"],
+    ["forget", "staging db"],
+    ["pin", RULE],
+    ["knowledge-update", "postgres", "-d", "the database of billing"],
+    ["statement-delete", "billing", "uses", "pg"],
+    ["delete", "s1:2"],
+    ["tombstone", "lift", "memory:the-printer-is-on-the-second-floor"],
 )
-VERBS = {
-    "remember": ["remember", "always run the linter"],
-    "forget": ["forget", "staging db"],
-    "delete a message": ["delete", "s1:2"],
-    "delete a session": ["delete", "s1"],
-    "edit": ["edit", RULE, "--text", "never mock the database in tests"],
-    "pin": ["pin", RULE],
-    "suppress": ["suppress", NOTE],
-    "verify": ["verify", RULE],
-    "reject": ["reject", NOTE, "--reason", "it is db3"],
-    "move": ["move", NOTE, "--scope", "other"],
-    "knowledge-update": ["knowledge-update", "postgres", "-d", "the database of billing"],
-    "statement-delete": ["statement-delete", "billing", "uses", "pg"],
-    "graph merge": ["graph", "merge", "postgres", "pg"],
-    "bulk tag": ["bulk", "tag", "kept", "--select", "all", "--kind", "memory", "--kind", "taboo", "--yes"],
-    "undo": ["undo"],
-    "extract": ["extract", "--over"],
-    "tombstone lift": ["tombstone", "lift", "memory:the-printer-is-on-the-second-floor"],
-}  # fmt: skip
-SAID = (
-    ("user", "the login test fails with KeyError: 'token' in src/auth/session.py, find out why"),
-    ("assistant", "The root cause is that refresh_token() returns None, because the cookie has expired."),
-    ("assistant", "Fixed: src/auth/session.py now uses session.get('token') instead."),
-)  # fmt: skip
-
-
-def run(home, *words, point=0):
-    """Run a command of a person in the project ``app``; it may be killed at a boundary."""
-    folder = Path(tempfile.gettempdir()) / f"hypatia-survival-{os.getpid()}" / "app"
-    folder.mkdir(parents=True, exist_ok=True)
-    return subprocess.run(
-        [sys.executable, "-c", CHILD, str(REPOSITORY), str(point), *words],
-        cwd=folder,
-        env={**os.environ, "HYPATIA_MEM_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-
-
-def dump(home):
-    """What the store says, without times and without what is counted up at each try."""
-    with open_store(home, write=False) as store:
-        assert store.verify_ledger() is None
-        entries = store.run(
-            "SELECT name, content, tags, scopes, synonyms, kind, trust, pinned, suppressed"
-            " FROM entry ORDER BY name"
-        )
-        statements = store.run(
-            "SELECT triple, content, scopes, trust FROM statement ORDER BY triple"
-        )
-        return repr(entries), repr(statements)
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    home = tmp_path_factory.mktemp("survival") / "template"
-    now = datetime(2026, 11, 30)
-    with (
-        open_store(home, write=True) as store,
-        store.transaction(Author(Channel.TRANSCRIPT), now=now) as txn,
-    ):
-        said = [
-            Message("s1", f"u{n}", role, text, now + timedelta(minutes=n))
-            for n, (role, text) in enumerate(SAID)
-        ]
-        txn.put_session(Session("s1", project="app"))
-        txn.put_messages("s1", said, "app")
-    for words in BEFORE:
-        done = run(home, *words)
-        assert done.returncode == 0, done.stderr
-    yield home
-    shutil.rmtree(Path(tempfile.gettempdir()) / f"hypatia-survival-{os.getpid()}")
+def doer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kit.Doer]:
+    doer = kit.Doer(tmp_path_factory.mktemp("doer"))
+    yield doer
+    doer.close()
 
 
-def chosen(count):
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory, doer: kit.Doer) -> kit.Template:
+    return kit.Template(tmp_path_factory.mktemp("survival"), doer)
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
+    with mounted(tmp_path_factory.mktemp("small") / "disk", 16) as disk:
+        yield disk
+
+
+def committed(verb: str) -> dict[str, str]:
+    """Return a verb's row of the table, by column."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in COMMITTED.read_text("utf-8").splitlines()
+        if line.startswith("| ")
+    ]
+    (found,) = [row for row in rows if row[0] == verb]
+    return dict(zip(rows[0], found, strict=True))
+
+
+def chosen(verb: str, count: int) -> list[int]:
     """Return the boundaries to be killed at."""
-    if count <= POINTS:
+    points = min(POINTS, SLOW.get(verb, count))
+    if count <= points:
         return list(range(1, count + 1))
-    even = {1 + n * (count - 1) // (POINTS - 3) for n in range(POINTS - 2)}
+    even = {1 + n * (count - 1) // (points - 3) for n in range(points - 2)}
     return sorted({*even, count - 1, count - 2})
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_killed_at_its_write_boundaries(template, tmp_path, verb):
-    words = VERBS[verb]
-    before = dump(template)
-    whole = tmp_path / "whole"
-    shutil.copytree(template, whole)
-    done = run(whole, *words)
-    assert done.returncode == 0, done.stderr
-    count = int(done.stdout.split()[-1])
-    after = dump(whole)
-    assert after != before or verb == "tombstone lift"
-    kept = {"before": 0, "after": 0}
-    for point in chosen(count):
-        home = tmp_path / f"at-{point}"
-        shutil.copytree(template, home)
-        assert run(home, *words, point=point).returncode == -signal.SIGKILL
-        found = dump(home)
-        if verb == "reject" and found not in (before, after):
+class Row:
+    """What a verb makes of a memory, and whether that is what became of one."""
+
+    def __init__(self, verb: str, template: kit.Template, doer: kit.Doer, whole: Path) -> None:
+        self.verb, self.doer = verb, doer
+        self.words = template.words(VERBS[verb])
+        self.before = kit.dump(template.of(verb))
+        self.done = doer.run(template.copy(verb, whole), self.words)
+        assert self.done.code == 0, self.done.err
+        self.after = kit.dump(whole)
+        assert self.after != self.before or verb == "tombstone lift"
+
+    def finished(self, home: Path, what: str) -> bool:
+        """Tell whether it was done; else it is as it was before, and done again it is done."""
+        found = kit.dump(home)
+        if self.verb == "erase" and (home / JOB).exists():
+            found = self._resumed(home)
+        if found == self.after:
+            return True
+        if self.verb == "reject" and found != self.before:
             # Written down as kept away, and not yet as rejected: whoever reads next takes it out.
-            assert NOTE not in found[0]
-            assert RULE in found[0]
-            kept["after"] += 1
-            continue
-        assert found in (before, after), f"{verb} killed at {point} of {count}"
-        kept["after" if found == after else "before"] += 1
-        if found == before != after:
-            again = run(home, *words)
-            assert again.returncode == 0, again.stderr
-            assert dump(home) == after
+            assert NOTE not in found[0], what
+            assert RULE in found[0], what
+            return True
+        if self.verb != "import":  # which goes on where it stopped
+            assert found == self.before, what
+        again = self.doer.run(home, self.words)
+        assert again.code == 0, f"{what}: {again.err}"
+        assert kit.dump(home) == self.after, what
+        return False
+
+    def _resumed(self, home: Path) -> tuple[str, str, str]:
+        done = self.doer.run(home, kit.RESUME)
+        assert done.code == 0, done.err
+        return kit.dump(home)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_killed_at_its_write_boundaries(template, doer, tmp_path, verb):
+    row = Row(verb, template, doer, tmp_path / "whole")
+    count = row.done.boundaries
+    ends = []
+    for point in chosen(verb, count):
+        home = template.copy(verb, tmp_path / f"at-{point}")
+        assert doer.run(home, row.words, point).code == -signal.SIGKILL
+        ends.append(row.finished(home, f"{verb} killed at {point} of {count}"))
         shutil.rmtree(home)
     assert count >= 3
-    assert kept["after"]
-    print(f"| {verb} | {count} | {len(chosen(count))} | whole |")
-    assert f"| {verb} | " in COMMITTED.read_text("utf-8")
+    assert any(ends), "behind the commit it is there"
+    print(f"\n| {verb} | {count} | whole |")
+    said = committed(verb)
+    assert said["killed"] == "whole"
+    assert abs(int(said["boundaries"]) - count) <= count / 3
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_on_a_full_disk(template, doer, disk, tmp_path, verb):
+    row = Row(verb, template, doer, tmp_path / "whole")
+    refused = 0
+    for left in LEFT:
+        home = template.copy(verb, disk.path / "home")
+        disk.fill(left)
+        done = doer.run(home, row.words)
+        disk.free()
+        if done.code:
+            refused += 1
+            assert any(word in done.err for word in ("space", "room", "free")), done.err
+            assert "Traceback" not in done.err
+        finished = row.finished(home, f"{verb} with {left} bytes left")
+        assert finished or done.code, "it said that it was done"
+        shutil.rmtree(home)
+    assert refused, "it was never full"
+    assert committed(verb)["full disk"] == "whole"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_eight_times_at_once(template, doer, tmp_path, verb):
+    """It ends as if they had come one after the other, and whoever is refused is told why."""
+    words = template.words(VERBS[verb])
+    home = template.copy(verb, tmp_path / "at-once")
+    done = doer.all(home, [words] * AT_ONCE)
+    said = [one.err for one in done]
+    assert all(one.code in (0, 1, 2, 5) for one in done), [one.code for one in done]
+    assert all(one.err.strip() for one in done if one.code), said
+    well = sum(one.code == 0 for one in done)
+    assert well, said
+    alone = template.copy(verb, tmp_path / "alone")
+    for _ in range(well):
+        doer.run(alone, words)
+    assert kit.dump(home) == kit.dump(alone), said
+    assert committed(verb)["eight at once"] == "whole"
+
+
+def test_eight_different_things_at_once_are_all_done(template, doer, tmp_path):
+    home = template.copy("", tmp_path / "at-once")
+    done = doer.all(home, [*TOGETHER])
+    assert [one.code for one in done] == [0] * AT_ONCE, [one.err for one in done]
+    alone = template.copy("", tmp_path / "alone")
+    assert all(doer.run(alone, words).code == 0 for words in TOGETHER)
+    assert kit.dump(home) == kit.dump(alone)

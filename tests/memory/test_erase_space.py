@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +11,7 @@ import pytest
 from hypatia_mem.errors import HypatiaError
 from hypatia_mem.memory import erase
 from hypatia_mem.store.connection import open_store
+from tests.disk import Disk, mounted
 from tests.memory import test_erase as made
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -27,34 +25,21 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> made.World:
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    path = tmp_path / "disk"
-    path.mkdir()
-    how = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(path)]
-    if subprocess.run(how, capture_output=True, check=False).returncode:
-        pytest.skip("a file system cannot be mounted here")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=False)
-
-
-def _fill_disk(path: Path, leave: int) -> Path:
-    filler = path / "filler"
-    found = os.statvfs(path)
-    with contextlib.suppress(OSError), filler.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, max(1, found.f_bavail * found.f_frsize - leave))
-    return filler
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with mounted(tmp_path / "disk", 32) as disk:
+        yield disk
 
 
 @pytest.mark.parametrize(
     "leave", [0, 16 << 10, 128 << 10, 384 << 10, 640 << 10, 1 << 20, 2 << 20], ids="{} left".format
 )
 def test_without_room_nothing_is_lost_and_with_room_it_is_finished(
-    filled: made.World, disk: Path, leave: int
+    filled: made.World, disk: Disk, leave: int
 ) -> None:
-    shutil.copytree(filled.base, disk / "world")
-    world = made.World(disk / "world")
+    shutil.copytree(filled.base, disk.path / "world")
+    world = made.World(disk.path / "world")
     world.now = filled.now
-    filler = _fill_disk(disk, leave)
+    disk.fill(leave)
     said = ""
     try:
         world.erase()
@@ -62,7 +47,7 @@ def test_without_room_nothing_is_lost_and_with_room_it_is_finished(
         said = f"{error.message} {error.hint}"
     except OSError as error:
         said = error.strerror or ""
-    filler.unlink()
+    disk.free()
     with open_store(world.home, write=False) as store:  # usable, and nobody else's is lost
         assert store.entry("broker").content == "the broker listens on port 4711"
         assert store.entry("msg-s-1-1") is not None

@@ -2,56 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hypatia_mem.capture import spool
+from tests.disk import Disk, mounted
 from tests.system.machine import Machine, assert_dense
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-SIZE = 24 << 20
-
-
-class Disk:
-    """A small file system that can be filled up to a number of bytes and emptied again."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.filler = path / "filler"
-
-    def fill(self, leave: int) -> None:
-        """Leave about ``leave`` bytes free."""
-        self.free()
-        free = os.statvfs(self.path).f_bavail * os.statvfs(self.path).f_frsize
-        with contextlib.suppress(OSError), self.filler.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, max(1, free - leave))
-
-    def free(self) -> None:
-        """Empty it again."""
-        self.filler.unlink(missing_ok=True)
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     """Mount a small file system."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr}")
-    yield Disk(path)
-    subprocess.run(["umount", "-l", str(path)], check=False)
+    with mounted(tmp_path / "disk", 24) as disk:
+        yield disk
 
 
 def _kept(machine: Machine, session: str) -> list[str]:

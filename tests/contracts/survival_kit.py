@@ -1,0 +1,248 @@
+"""What the survival matrix is made of: a memory with a bit of everything, its verbs, and a doer.
+
+A doer is a process that has imported the program and forks for every command line, so that a
+thousand of them, killed or not, cost a fork each instead of a start.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from hypatia_mem.capture import paths
+from hypatia_mem.model import Author, Channel, Message, Session
+from hypatia_mem.store.connection import open_store
+
+REPOSITORY = Path(__file__).parents[2]
+RULE, NOTE = "rule:never-mock-the-database", "memory:the-staging-db-is-db2"
+BEFORE = (
+    ["remember", "never mock the database"],
+    ["remember", "the staging db is db2"],
+    ["remember", "the printer is on the second floor"],
+    ["knowledge-create", "postgres", "-d", "the database", "--scopes", "app"],
+    ["knowledge-create", "pg", "-d", "short for it", "--scopes", "app"],
+    ["statement-create", "billing", "uses", "pg", "--scopes", "app"],
+    ["backup", "create"],
+    ["forget", "printer"],
+    ["knowledge-update", "postgres", "-d", "a database"],
+    ["export", "default", "{export}"],
+)
+VERBS = {
+    "remember": ["remember", "always run the linter"],
+    "forget": ["forget", "staging db"],
+    "delete a message": ["delete", "s1:2"],
+    "delete a session": ["delete", "s1"],
+    "edit": ["edit", RULE, "--text", "never mock the database in tests"],
+    "pin": ["pin", RULE],
+    "suppress": ["suppress", NOTE],
+    "verify": ["verify", RULE],
+    "reject": ["reject", NOTE, "--reason", "it is db3"],
+    "move": ["move", NOTE, "--scope", "other"],
+    "knowledge-update": ["knowledge-update", "postgres", "-d", "the database of billing"],
+    "statement-delete": ["statement-delete", "billing", "uses", "pg"],
+    "graph merge": ["graph", "merge", "postgres", "pg"],
+    "bulk tag": ["bulk", "tag", "kept", "--select", "all", "--kind", "memory", "--kind", "taboo", "--yes"],
+    "undo": ["undo"],
+    "extract": ["extract", "--over"],
+    "tombstone lift": ["tombstone", "lift", "memory:the-printer-is-on-the-second-floor"],
+    "erase": ["erase", "staging db", "--yes"],
+    "restore": ["backup", "restore", "{backup}"],
+    "import": ["import", "{export}"],
+}  # fmt: skip
+RESUME = ["erase", "--resume"]
+SAID = (
+    ("user", "the login test fails with KeyError: 'token' in src/auth/session.py, find out why"),
+    ("assistant", "The root cause is that refresh_token() returns None, because the cookie has expired."),
+    ("assistant", "Fixed: src/auth/session.py now uses session.get('token') instead."),
+)  # fmt: skip
+DOER = """
+import importlib, json, os, pkgutil, signal, sys
+from contextlib import contextmanager
+sys.path.insert(0, sys.argv[1])
+import duckdb, tantivy, typer, hypatia_mem
+from hypatia_mem.cli import app, context
+for room in ("capture", "store", "memory", "cli"):
+    package = importlib.import_module("hypatia_mem." + room)
+    for one in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(one.name)
+from hypatia_mem import worker
+from hypatia_mem.model import Author, Channel
+from hypatia_mem.store import opened
+from hypatia_mem.store.gateway import Transaction
+
+context.author = lambda: Author(Channel.CLI_PERSON, "person")
+context.channel = lambda: Channel.CLI_PERSON
+worker.kick = lambda home: False  # what is looked at afterwards is what the command left
+point, calls, inside = 0, 0, False
+
+def maybe():
+    global calls
+    calls += 1
+    if calls == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+execute, transaction, finish = opened.Store.execute, opened.Store.transaction, Transaction.finish
+
+def counted(self, sql, params=()):
+    if inside:
+        maybe()
+    return execute(self, sql, params)
+
+@contextmanager
+def opening(self, *args, **how):
+    global inside
+    with transaction(self, *args, **how) as txn:
+        inside = True
+        try:
+            yield txn
+        finally:
+            inside = False
+    maybe()
+
+def finishing(self):
+    maybe()
+    finish(self)
+    maybe()
+
+def moving(real):
+    def moved(*args, **how):
+        maybe()
+        return real(*args, **how)
+    return moved
+
+opened.Store.execute, opened.Store.transaction, Transaction.finish = counted, opening, finishing
+os.replace, os.rename = moving(os.replace), moving(os.rename)
+
+def do(job):
+    global point
+    point = job["point"]
+    os.environ["HYPATIA_MEM_HOME"] = job["home"]
+    for number, name in ((0, os.devnull), (1, job["says"] + ".out"), (2, job["says"] + ".err")):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    code = app.run(job["words"])
+    print("boundaries", calls)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+answers = os.fdopen(os.dup(1), "w")
+for line in sys.stdin:
+    children = []
+    for job in json.loads(line):
+        child = os.fork()
+        if not child:
+            do(job)
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    print(json.dumps(codes), file=answers, flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended: its exit code (minus the signal), what it said, how far it came."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def boundaries(self) -> int:
+        return int(self.out.split()[-1])
+
+
+class Doer:
+    """Runs commands of a person in the project ``app``, several at once if wanted."""
+
+    def __init__(self, folder: Path) -> None:
+        project = folder / "app"
+        project.mkdir()
+        self.says = folder / "says"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", DOER, str(REPOSITORY)],
+            cwd=project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def all(self, home: Path, lines: list[list[str]], point: int = 0) -> list[Done]:
+        """Run them at the same time; a point is the boundary at which each is killed."""
+        said = [f"{self.says}-{n}" for n in range(len(lines))]
+        jobs = [
+            {"home": str(home), "point": point, "words": words, "says": where}
+            for words, where in zip(lines, said, strict=True)
+        ]
+        print(json.dumps(jobs), file=self.process.stdin, flush=True)
+        codes = json.loads(self.process.stdout.readline())
+        return [
+            Done(code, *(Path(f"{where}.{end}").read_text("utf-8") for end in ("out", "err")))
+            for code, where in zip(codes, said, strict=True)
+        ]
+
+    def run(self, home: Path, words: list[str], point: int = 0) -> Done:
+        """Run one."""
+        return self.all(home, [words], point)[0]
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()
+
+
+class Template:
+    """The memory every row begins with, and what the placeholders of a verb stand for."""
+
+    def __init__(self, folder: Path, doer: Doer) -> None:
+        self.home, self.empty, export = folder / "template", folder / "empty", folder / "export"
+        now = datetime(2026, 11, 30)
+        with (
+            open_store(self.home, write=True) as store,
+            store.transaction(Author(Channel.TRANSCRIPT), now=now) as txn,
+        ):
+            said = [
+                Message("s1", f"u{n}", role, text, now + timedelta(minutes=n))
+                for n, (role, text) in enumerate(SAID)
+            ]
+            txn.put_session(Session("s1", project="app"))
+            txn.put_messages("s1", said, "app")
+        self.named = {"{export}": str(export)}
+        for words in BEFORE:
+            done = doer.run(self.home, self.words(words))
+            assert done.code == 0, done.err
+        (backup,) = (self.home / "backups").iterdir()
+        self.named["{backup}"] = backup.name
+        paths.ensure_home(str(self.empty))
+
+    def words(self, words: list[str]) -> list[str]:
+        return [self.named.get(word, word) for word in words]
+
+    def of(self, verb: str) -> Path:
+        """Return the home that a verb is tried on: only an empty one takes an import in."""
+        return self.empty if verb == "import" else self.home
+
+    def copy(self, verb: str, home: Path) -> Path:
+        shutil.copytree(self.of(verb), home)
+        return home
+
+
+def dump(home: Path) -> tuple[str, str, str]:
+    """What a memory says, without times and without what is counted up at each try."""
+    if not (home / paths.STORE).exists():
+        return ("[]", "[]", "[]")
+    with open_store(home, write=False) as store:
+        assert store.verify_ledger() is None
+        entries = store.run(
+            "SELECT name, content, tags, scopes, synonyms, kind, trust, pinned, suppressed"
+            " FROM entry ORDER BY name"
+        )
+        statements = store.run(
+            "SELECT triple, content, scopes, trust FROM statement ORDER BY triple"
+        )
+        messages = store.run("SELECT session_id, turn, uuid, parts FROM message ORDER BY uuid")
+        return repr(entries), repr(statements), repr(messages)
