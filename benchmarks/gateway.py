@@ -37,9 +37,10 @@ from hypatia_mem.model import Author, Channel, Message, Session  # noqa: E402
 from hypatia_mem.store import rows  # noqa: E402
 from hypatia_mem.store.connection import Store, open_store  # noqa: E402
 from hypatia_mem.store.indexing import catch_up  # noqa: E402
+from hypatia_mem.store.inserting import insert, upsert  # noqa: E402 - as the gateway does
 from hypatia_mem.store.messages import _message_row  # noqa: E402 - the very rows
 from hypatia_mem.store.search import SearchIndex  # noqa: E402
-from hypatia_mem.store.writing import TABLES, _json_of  # noqa: E402
+from hypatia_mem.store.writing import TABLES  # noqa: E402
 
 BEGIN = datetime(2026, 11, 30)  # noqa: DTZ001 - naive UTC
 AUTHOR = Author(Channel.TRANSCRIPT)
@@ -107,18 +108,12 @@ def bare(store: Store, session: Session, said: Sequence[Message], cursor: int) -
         "UPDATE session SET turns = ?, updated_at = ? WHERE id = ?",
         [numbered[-1][0], said[-1].at, session.id],
     )
-    run("INSERT OR REPLACE INTO cursor VALUES ('c:bench', ?)", [cursor])
+    upsert(run, "cursor", "c:bench", cursor)
     run("COMMIT")
 
 
 def _insert(store: Store, table: str, values: list[dict[str, object]]) -> None:
-    names = ", ".join(f'"{name}"' for name in TABLES[table])
-    columns = ", ".join(f'v."{name}"' for name in TABLES[table])
-    store.connection.execute(
-        f"INSERT INTO {table} ({names}) SELECT {columns}"  # noqa: S608 - our own names
-        " FROM (SELECT unnest(from_json(?::JSON, ?)) AS v)",
-        [_json_of(values), json.dumps([TABLES[table]])],
-    )
+    insert(store.connection.execute, table, tuple(TABLES[table]), values)
 
 
 WAYS: dict[str, Callable[[Store, Session, Sequence[Message], int], None]] = {

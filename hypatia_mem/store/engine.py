@@ -8,7 +8,9 @@ store.
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -91,19 +93,22 @@ class Filling:
         """Look at the tables before they are changed; ``group`` is how many rows are one block."""
         self._connection = connection
         self._group = group
-        self._before = self._groups()
+        self.sizes = self._rows()
 
     def checkpoint(self) -> None:
         """Write what has changed into the store's file."""
-        if any(count > self._before.get(table, 0) for table, count in self._groups().items()):
+        before = {table: rows // self._group for table, rows in self.sizes.items()}
+        now = self._rows().items()
+        if any(rows // self._group > before.get(table, 0) for table, rows in now):
             self._connection.execute(_THOROUGH)
         self._connection.execute("CHECKPOINT kb")
 
-    def _groups(self) -> dict[str, int]:
+    def _rows(self) -> dict[str, int]:
+        """Return how many rows each table has, deleted ones too that are still in the file."""
         found = self._connection.execute(
             "SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = 'kb'"
         ).fetchall()
-        return {str(name): int(rows) // self._group for name, rows in found}
+        return {str(name): int(rows) for name, rows in found}
 
 
 def quoted(path: Path) -> str:
@@ -135,7 +140,20 @@ def _path_text(path: Path) -> str:
 def _started(spill: str) -> duckdb.DuckDBPyConnection:
     import duckdb
 
+    if duckdb.__version__.startswith("1."):
+        _spare_looking_for_pandas()
     return duckdb.connect(config={**_CONFIG, "temp_directory": spill})
+
+
+def _spare_looking_for_pandas() -> None:
+    """Let an import of pandas fail at once where it is not installed.
+
+    DuckDB 1.5 tries one for every value of every parameter, and Python looks into each of its
+    folders every time: a tenth of a millisecond for each name in a list.
+    """
+    with suppress(ValueError):  # somebody else has said so already
+        if importlib.util.find_spec("pandas") is None:
+            sys.modules["pandas"] = None  # type: ignore[assignment]
 
 
 def _left_over(spill: str) -> duckdb.DuckDBPyConnection | None:

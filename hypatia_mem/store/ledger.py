@@ -35,12 +35,11 @@ _FIELDS = (
 
 def chain_hash(previous: str, row: dict[str, Any]) -> str:
     """Return the hash of a ledger row that follows one with the hash ``previous``."""
-    made = hashlib.sha256(previous.encode())
+    said = [previous]
     for field in _FIELDS:
         value = row[field]
-        text = value.isoformat() if isinstance(value, datetime) else str(value)
-        made.update(f"\x1f{field}={text}".encode("utf-8", "replace"))
-    return made.hexdigest()
+        said.append(f"{field}={value.isoformat() if isinstance(value, datetime) else value}")
+    return hashlib.sha256("\x1f".join(said).encode("utf-8", "replace")).hexdigest()
 
 
 def verify_rows(rows: Iterable[dict[str, Any]]) -> int | None:

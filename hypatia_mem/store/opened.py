@@ -60,12 +60,23 @@ class KnownRoot:
 class Store:
     """An open store. Valid inside its ``with open_store(...)`` block only."""
 
-    def __init__(self, home: Path, connection: duckdb.DuckDBPyConnection, held: ExitStack) -> None:
-        """Wrap a connection that ``open_store`` made; ``held`` holds file and lease."""
+    def __init__(
+        self,
+        home: Path,
+        connection: duckdb.DuckDBPyConnection,
+        held: ExitStack,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        """Wrap a connection that ``open_store`` made; ``held`` holds file and lease.
+
+        ``sizes``: how many rows the tables had when it was opened for writing, never too few.
+        """
         self.home = home
         self.is_let_go = False
         self._connection = connection
         self._held = held
+        self._sizes = dict(sizes or {})
+        self._end: tuple[int, str] | None = None  # of the ledger, once it was written to
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -96,6 +107,7 @@ class Store:
             yield txn
             txn.finish()
             self._connection.execute("COMMIT")
+            self._end = txn.end
         except BaseException:
             self._rollback()
             raise
@@ -330,6 +342,31 @@ class Store:
         """Return the ledger's last sequence number, 0 when it is empty."""
         found = self.execute("SELECT coalesce(max(seq), 0) FROM mutation").fetchone()
         return int(found[0]) if found else 0
+
+    def ledger_end(self) -> tuple[int, str]:
+        """Return sequence and hash of the ledger's last row, for the one that writes the next.
+
+        Nobody else writes while the lease is held: it is looked up once. Rows are never taken out
+        of the ledger, so the last one is known to be not far from how many there are.
+        """
+        if self._end is not None:
+            return self._end
+        last: list[tuple[Any, ...]] = []
+        size = self._sizes.get("mutation")
+        if size is not None:
+            last = self.execute("SELECT seq, hash FROM mutation WHERE seq >= ?", [size]).fetchall()
+        if not last:
+            end = "SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1"
+            last = self.execute(end).fetchall()
+        return max(((int(seq), str(made)) for seq, made in last), default=(0, ledger.GENESIS))
+
+    def may_hold(self, table: str) -> bool:
+        """Tell whether a table may have rows; False saves asking it."""
+        return self._sizes.get(table) != 0
+
+    def note_added(self, table: str) -> None:
+        """Say that rows were, or may have been, added to a table."""
+        self._sizes.pop(table, None)
 
     def changed_since(self, seq: int, limit: int = 5000) -> list[tuple[int, str, str]]:
         """Return (sequence, name, kind) of changes after ``seq``, oldest first.

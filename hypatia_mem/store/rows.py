@@ -55,7 +55,7 @@ def clean(text: str) -> str:
     """Make a text storable; a text that is storable already comes back as it is."""
     if "\0" in text:
         text = text.replace("\0", "\u2400")
-    if _LONE.search(text) is None:
+    if text.isascii() or _LONE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 

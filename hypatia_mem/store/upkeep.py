@@ -7,6 +7,7 @@ from typing import Any
 
 from hypatia_mem.model import Outcome
 from hypatia_mem.store import rows
+from hypatia_mem.store.inserting import upsert
 from hypatia_mem.store.versions import VERSIONS, Versions
 
 __all__ = ["UpkeepWrites"]
@@ -139,7 +140,7 @@ class UpkeepWrites(Versions):
 
     def set_cursor(self, key: str, position: int) -> None:
         """Say how far a spool segment or a transcript has been read."""
-        self.store.execute("INSERT OR REPLACE INTO cursor VALUES (?, ?)", [key, position])
+        upsert(self.store.execute, "cursor", key, position)
 
     def set_cursors(self, cursors: dict[str, int]) -> None:
         """Say it for many at once."""

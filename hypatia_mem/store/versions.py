@@ -52,9 +52,12 @@ class Versions(Writing):
         Only names whose messages were once taken out again come a second time: without such a
         thing there is nothing to look for.
         """
-        taken_out = self.store.execute(
-            "SELECT 1 FROM image WHERE kind = 'message' AND became IS NULL LIMIT 1"
-        ).fetchone()
+        taken_out = (
+            self.store.may_hold("image")
+            and self.store.execute(
+                "SELECT 1 FROM image WHERE kind = 'message' AND became IS NULL LIMIT 1"
+            ).fetchone()
+        )
         if not taken_out:
             return {}
         found = self.store.execute(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hypatia_mem.errors import StoreError
 from hypatia_mem.model import Author, Channel
 from hypatia_mem.store import buried, ledger, rows
+from hypatia_mem.store.inserting import insert, upsert
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -136,10 +137,10 @@ class Writing:
         self.said_at = now
         self.op_id = op_id or new_op_id(now)
         self._key = ledger.load_key(store.home)
-        last = store.execute("SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1").fetchone()
-        self._seq, self._hash = (int(last[0]), str(last[1])) if last else (0, ledger.GENESIS)
+        self._seq, self._hash = store.ledger_end()
         self.withdrawing: set[str] = set()  # whose summaries are being taken out at this moment
         self._graves: Graves | None = None
+        self._is_any_buried: bool | None = None  # None: not asked yet
         self._mutations: list[dict[str, Any]] = []
         self._touched: list[dict[str, Any]] = []
         self._images: list[dict[str, Any]] = []
@@ -148,6 +149,11 @@ class Writing:
     def seq(self) -> int:
         """Return the ledger sequence reached so far."""
         return self._seq
+
+    @property
+    def end(self) -> tuple[int, str]:
+        """Return where the ledger ends with this change: sequence and hash."""
+        return self._seq, self._hash
 
     @contextmanager
     def acting(self, author: Author, *, said_at: datetime | None = None) -> Iterator[None]:
@@ -175,7 +181,7 @@ class Writing:
         if self._mutations:
             self.set_meta("ledger_seq", str(self._seq))
             verbs = {row["verb"].partition(" ")[0] for row in self._mutations}
-            if verbs & _BURYING or (self._any_buried() and not buried.is_kept(self.store.home)):
+            if verbs & _BURYING or not (buried.is_kept(self.store.home) or not self._any_buried()):
                 self._keep_buried()
         self._mutations.clear()
         self._touched.clear()
@@ -184,9 +190,16 @@ class Writing:
     def _graves_changed(self) -> None:
         """Read what is forgotten anew the next time: it was written to."""
         self._graves = None
+        self._is_any_buried = None
+        self.store.note_added("tombstone")
 
     def _any_buried(self) -> bool:
-        return self.store.execute("SELECT 1 FROM tombstone LIMIT 1").fetchone() is not None
+        """Tell whether anything is forgotten at all; asked once, until that is written to."""
+        if self._is_any_buried is None:
+            self._is_any_buried = self.store.may_hold("tombstone") and bool(
+                self.store.execute("SELECT 1 FROM tombstone LIMIT 1").fetchone()
+            )
+        return self._is_any_buried
 
     def _keep_buried(self) -> None:
         """Write down beside the store what is forgotten, before the commit that says so."""
@@ -202,7 +215,7 @@ class Writing:
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a value among the store's own notes."""
-        self.store.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
+        upsert(self.store.execute, "meta", key, value)
 
     def _note(
         self,
@@ -289,34 +302,14 @@ class Writing:
         )
 
     def _bulk(self, table: str, values: Sequence[dict[str, Any]]) -> None:
-        """Insert rows with one statement: their JSON is one parameter (I7)."""
+        """Insert rows with one statement."""
         if not values:
             return
-        types = TABLES[table]
-        columns = ", ".join(f'v."{name}"' for name in types)
-        into = ", ".join(f'"{name}"' for name in types)
-        self.store.execute(
-            f"""
-            INSERT INTO {table} ({into})
-            SELECT {columns} FROM (SELECT unnest(from_json(?::JSON, ?)) AS v)
-            """,  # noqa: S608 - table and columns are this module's own constants
-            [_json_of(values), json.dumps([types])],
-        )
+        insert(self.store.execute, table, tuple(TABLES[table]), values)
+        self.store.note_added(table)
 
 
 # ----------------------------------------------------------------------------------------------
-
-
-def _json_of(values: Sequence[dict[str, Any]]) -> str:
-    """Return rows as JSON that is storable: looked at as a whole, for hardly any of them is not.
-
-    Lone surrogates stand in it as they are, and are replaced like those of every parameter.
-    """
-    text = json.dumps(values, default=plain, ensure_ascii=False)
-    if "\\u0000" not in text:
-        return text
-    cleaned = [{key: rows.storable(value) for key, value in row.items()} for row in values]
-    return json.dumps(cleaned, default=plain, ensure_ascii=False)
 
 
 def _is_own_name(name: str, kind: str) -> bool:
