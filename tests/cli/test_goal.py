@@ -1,0 +1,127 @@
+"""goal, episodes, handoff and the sorts of memories, as they are typed and printed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from hypatia_mem.config import Settings
+from hypatia_mem.memory import curate
+from hypatia_mem.memory.episodes import running
+from hypatia_mem.model import Author, Channel, Message, Session
+from hypatia_mem.store.connection import open_store
+
+AT = datetime(2026, 11, 30, 10)
+TODO = "The migration of the retry queue is not yet done."
+SAID = (
+    ("user", "where do we keep the retry queue?"),
+    ("assistant", f"We decided to keep the retry queue in Postgres. {TODO}"),
+)
+GOAL = ("goal", "set", "release 2.0", "--step", "freeze", "--step", "tag")
+
+
+@pytest.fixture
+def talked(home, cli):
+    """A session of the project ``app`` that is over, with its episode."""
+    assert cli("remember", "the first thing").code == 0  # the project is known
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.TRANSCRIPT), now=AT) as txn,
+    ):
+        txn.put_session(
+            Session("s1", project="app", updated_at=AT, ended_at=AT + timedelta(minutes=1))
+        )
+        messages = [Message("s1", f"u{n}", role, text, AT) for n, (role, text) in enumerate(SAID)]
+        txn.put_messages("s1", messages, "app")
+    running.run(home, Settings(), now=AT + timedelta(hours=1))
+    curate.refresh(home)
+
+
+def test_set_list_show_done(cli):
+    assert cli(*GOAL).out == '[hypatia-memory] Set: "goal-release-2-0".\n'
+    assert cli(*GOAL, "--json").json == {
+        "verb": "unchanged", "name": "goal-release-2-0", "scopes": ["app"],
+    }  # fmt: skip
+
+    listed = cli("goal", "list")
+    assert listed.out == (
+        "Goals\n  goal-release-2-0\n    [set by an agent] release 2.0"
+        " (0 of 2 steps done; next is step 1: freeze)\n"
+    )
+    assert "- [ ] 1. freeze\n- [ ] 2. tag" in cli("goal", "show", "release").out
+
+    tried = cli("goal", "done", "release", "--step", "1", "--dry-run")
+    assert tried.out == "[hypatia-memory] Would be done: step 1 of goal-release-2-0\n"
+    assert cli("goal", "done", "release", "--step", "1").code == 0
+    (row,) = cli("goal", "list", "--json").json["goals"]
+    assert row["steps"] == [{"text": "freeze", "done": True}, {"text": "tag", "done": False}]
+    assert (row["next_step"], row["set_by_agent"], row["done_at"]) == (2, True, None)
+
+    assert cli("goal", "done", "release", "--json").json == {
+        "verb": "updated", "name": "goal-release-2-0", "step": None, "dry_run": False,
+    }  # fmt: skip
+    assert cli("goal", "list").out.startswith("No goal is set")
+    assert "goal-release-2-0" in cli("goal", "list", "--done").out
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        (("goal", "done", "nothing like it"), 1, "hypatia-mem goal list"),
+        (("goal", "done", "release", "--step", "3"), 2, "there is no step 3"),
+        (("goal", "done", "release", "--step", "0"), 2, "--step"),
+        (("goal", "show", "nothing like it"), 1, "hypatia-mem goal list"),
+        (("goal", "set", "  "), 2, "needs a text"),
+        (("episodes", "--session", "zz"), 0, ""),
+        (("rules", "--kind", "nonsense"), 2, "preference or procedure"),
+        (("remember", "x", "--kind", "nonsense"), 2, "preference, procedure"),
+    ],
+)
+def test_what_cannot_be_done_says_what_to_do(cli, command, code, says):
+    cli(*GOAL)
+
+    ran = cli(*command)
+
+    assert ran.code == code, ran.err
+    assert says in ran.err
+
+
+def test_an_episode_is_listed_shown_and_found(cli, talked):
+    (row,) = cli("episodes", "--json").json
+    assert row["name"] == "episode-s1-1-2"
+    assert row["open_threads"] == [{"text": TODO, "turn": 2}]
+    assert row["messages"] == ["msg-s1-2"]
+
+    assert f"- {TODO} [turn 2]" in cli("episodes").out
+    assert TODO in cli("show", "episode-s1-1-2").out
+    found = cli("search", "retry queue", "--kind", "episode", "--json").json
+    assert [one["name"] for one in found] == ["episode-s1-1-2"]
+    assert cli("episodes", "--scope", "other", "--json").json == []
+
+
+def test_what_is_left_open_is_listed_and_crossed_off(cli, talked):
+    assert f"Left open\n  thread-s1-2\n    {TODO} [turn 2]" in cli("goal", "list").out
+    assert f"- {TODO} [turn 2]" in cli("handoff").out
+
+    assert cli("goal", "done", "retry queue").code == 0
+
+    assert TODO not in cli("goal", "list").out
+    assert f"Open\n- {TODO}" not in cli("handoff").out
+    assert TODO in cli("goal", "list", "--done").out
+
+
+@pytest.mark.parametrize("sort", ["preference", "procedure"])
+def test_sorts_of_memories(cli, sort):
+    """Kept among the memories, and found by what they are."""
+    cli("remember", "always answer in TypeScript", "--kind", sort)
+    cli("remember", "the staging db is db2", "--kind", "memory")
+
+    rows = cli("rules", "--kind", sort, "--json").json
+
+    assert [(row["content"], row["kind"], row["sort"]) for row in rows] == [
+        ("always answer in TypeScript", "memory", sort)
+    ]
+    assert len(cli("rules", "--kind", "memory", "--json").json) == 2
+    assert "always answer in TypeScript" in cli("brief").out
+    assert f"[app]  {sort}\n" in cli("rules").out
