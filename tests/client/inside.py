@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.client.harness import HOME, MOUNT, Desk, enter
-from tests.client.scenarios import SCENARIOS
+from tests.client.screens import SCENARIOS
 
 DUMP = """
 import json, sys

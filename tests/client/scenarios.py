@@ -9,11 +9,9 @@ knows (how much of an interrupted answer had come is a matter of milliseconds).
 from __future__ import annotations
 
 import base64
-import contextlib
-import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,7 +56,7 @@ def scenario(function: Scenario) -> Scenario:
     return function
 
 
-def _bash(command: str) -> tuple[str, dict[str, str]]:
+def bash_call(command: str) -> tuple[str, dict[str, str]]:
     return ("Bash", {"command": command, "description": "run it"})
 
 
@@ -117,7 +115,7 @@ def automatic_compaction(desk: Desk) -> Scene:
     script("start1", Step("Started."))
     script("big2", Step("Big answer.", input_tokens=97_000))
     script("next3", Step("Went on."))
-    script("work4", Step("First.", tools=(_bash("echo 1"),), input_tokens=97_000))
+    script("work4", Step("First.", tools=(bash_call("echo 1"),), input_tokens=97_000))
     prompts = [f"Say start1{padding}", f"Say big2{padding}", "Say next3", f"Do work4{padding}"]
     mark = len(desk.stub.requests)
     desk.talk(prompts, cwd=cwd, env=full)
@@ -135,17 +133,17 @@ def tools(desk: Desk) -> Scene:
     cwd = desk.repository("tools")
     desk.stub.script(
         "call1",
-        Step("Let me look.", tools=(_bash("echo seen"), _bash("pwd")), thinking="hm"),
+        Step("Let me look.", tools=(bash_call("echo seen"), bash_call("pwd")), thinking="hm"),
         Step(tools=(("Read", {"file_path": str(cwd / "README.md")}),)),
         Step("It says hello."),
     )
     desk.stub.script(
         "fail2",
-        Step("Trying.", tools=(_bash("echo oops >&2; exit 3"),)),
+        Step("Trying.", tools=(bash_call("echo oops >&2; exit 3"),)),
         Step(tools=(("Read", {"file_path": str(cwd / "nope.txt")}),)),
         Step("It failed."),
     )
-    desk.stub.script("silent3", Step(tools=(_bash("true"),)), Step("Quietly done."))
+    desk.stub.script("silent3", Step(tools=(bash_call("true"),)), Step("Quietly done."))
     desk.talk(["Please call1", "Please fail2", "Please silent3"], cwd=cwd)
     talk: Talk = [
         ("user", "Please call1"),
@@ -165,7 +163,7 @@ def subagents(desk: Desk) -> Scene:
     """What a sub-agent says is not said to the person; its end in the background is a notice."""
     cwd = desk.repository("agents")
     agent = {"description": "look", "subagent_type": "general-purpose"}
-    desk.stub.script("near1", Step(tools=(_bash("echo inner"),)), Step("INNER WORDS"))
+    desk.stub.script("near1", Step(tools=(bash_call("echo inner"),)), Step("INNER WORDS"))
     desk.stub.script("far2", Step("INNER WORDS FAR"))
     desk.stub.script(
         "parent1",
@@ -256,7 +254,9 @@ def folders(desk: Desk) -> Scene:
     (cwd / "sub" / "note.txt").write_text("x\n")
     desk.shell("git add -A && git commit -qm sub && git worktree add -q ../elsewhere -b other", cwd)
     for name, path in (("work1", HOME / "work" / "elsewhere"), ("sub2", cwd / "sub")):
-        desk.stub.script(name, Step(f"Here {name}.", tools=(_bash("cd / && pwd"),)), Step("Ok."))
+        desk.stub.script(
+            name, Step(f"Here {name}.", tools=(bash_call("cd / && pwd"),)), Step("Ok.")
+        )
         desk.ask(f"Say {name}", cwd=desk.trust(path))
     desk.stub.script("main3", Step("Main."))
     desk.ask("Say main3", cwd=cwd)
@@ -295,12 +295,12 @@ def odd_folder_and_odd_text(desk: Desk) -> Scene:
 def killed_client(desk: Desk) -> Scene:
     """A client killed in the middle of a tool has said what it had said."""
     cwd = desk.repository("killed")
-    desk.stub.script("long1", Step("Working.", tools=(_bash(LONG),)), Step("Never."))
+    desk.stub.script("long1", Step("Working.", tools=(bash_call(LONG),)), Step("Never."))
     desk.stub.script("again2", Step("Again."))
     mark = len(desk.stub.requests)
     client = desk.start("Do long1", cwd=cwd)
-    _until(lambda: bool(desk.stub.since(mark)))
-    _until(lambda: any("Working." in path.read_text() for path in desk.transcripts(cwd)))
+    until(lambda: bool(desk.stub.since(mark)))
+    until(lambda: any("Working." in path.read_text() for path in desk.transcripts(cwd)))
     client.send_signal(signal.SIGKILL)
     client.wait()
     desk.ask("Say again2", "--continue", cwd=cwd)
@@ -321,7 +321,7 @@ def remembered(desk: Desk) -> Scene:
     desk.stub.script("apples", Step("Noted."))
     mark = len(desk.stub.requests)
     desk.ask("remember: never sell the apples on a Friday", cwd=cwd)
-    told = _told(desk, mark)
+    told = told(desk, mark)
     desk.settle()
     desk.stub.script("small1", Step("Small talk."))
     desk.ask("Say small1", cwd=cwd)
@@ -330,7 +330,7 @@ def remembered(desk: Desk) -> Scene:
     for name, folder in (("here", cwd), ("there", other)):
         mark = len(desk.stub.requests)
         desk.ask("What is known2?", cwd=folder)
-        briefs[name] = _told(desk, mark)
+        briefs[name] = told(desk, mark)
     mark = len(desk.stub.requests)
     desk.ask("forget the apples", cwd=cwd)
     desk.settle()
@@ -346,7 +346,7 @@ def remembered(desk: Desk) -> Scene:
     return Scene(
         cwd,
         [[("user", prompt), ("assistant", answer)] for prompt, answer in prompts],
-        {"told": told, "briefs": briefs, "forgotten": _told(desk, mark), "other": str(other)},
+        {"told": told, "briefs": briefs, "forgotten": told(desk, mark), "other": str(other)},
     )
 
 
@@ -357,7 +357,7 @@ def secrets(desk: Desk) -> Scene:
     github, aws = SECRETS["github"], SECRETS["aws"]
     desk.stub.script(
         "leak1",
-        Step(f"I see {github}.", tools=(_bash(f"echo key {aws}"),), thinking=f"use {github}"),
+        Step(f"I see {github}.", tools=(bash_call(f"echo key {aws}"),), thinking=f"use {github}"),
         Step(f"Done with {aws}."),
     )
     prompt = f"Use {github} and password={SECRETS['password']} for leak1, please"
@@ -365,252 +365,12 @@ def secrets(desk: Desk) -> Scene:
     return Scene(cwd, [None], {"secrets": list(SECRETS.values())})
 
 
-@scenario
-def screen_day(desk: Desk) -> Scene:
-    """A morning at the full screen: prompts, a tool, ``!``, commands, compaction, clear."""
-    cwd = desk.repository("screen")
-    script = desk.stub.script
-    folder = HOME / ".claude" / "commands"
-    folder.mkdir(exist_ok=True)
-    (folder / "greet.md").write_text("---\ndescription: greet\n---\nGreet2 with $ARGUMENTS\n")
-    script("Greet2", Step("Greetings there."))
-    script("hello1", Step("Hello back."))
-    script("tool2", Step("Looking now.", tools=(_bash("echo hi"),)), Step("Tool finished."))
-    script("from-bang", Step("You ran that."))
-    script("after3", Step("Afterwards."))
-    script("clean4", Step("Clean slate."))
-    with desk.screen("day", cwd=cwd) as screen:
-        screen.prompt("Say hello1", "Hello back")
-        screen.prompt("Do tool2", "Tool finished")
-        screen.type("!echo from-bang")
-        screen.rest(2.0)
-        screen.prompt("/greet Ann", "Greetings there")
-        screen.type("/nosuchcommand x")
-        screen.rest()
-        screen.press("C-u")
-        screen.type("/cost")
-        screen.rest()
-        screen.press("Escape")
-        screen.rest()
-        screen.type("/compact")
-        screen.rest(2.0)
-        screen.prompt("Say after3", "Afterwards")
-        screen.type("/clear")
-        screen.rest(1.5)
-        screen.prompt("Say clean4", "Clean slate")
-        screen.leave()
-    morning: Talk = [
-        ("user", "Say hello1"),
-        ("assistant", "Hello back."),
-        ("user", "Do tool2"),
-        ("assistant", "Looking now."),
-        ("assistant", "Tool finished."),
-        ("user", "!echo from-bang"),
-        ("assistant", "You ran that."),
-        ("user", "/greet Ann"),
-        ("assistant", "Greetings there."),
-        ("user", "Say after3"),
-        ("assistant", "Afterwards."),
-    ]
-    cleared: Talk = [("user", "Say clean4"), ("assistant", "Clean slate.")]
-    return Scene(cwd, [morning, cleared])
-
-
-@scenario
-def screen_queue(desk: Desk) -> Scene:
-    """Prompts typed while the model works: taken into the running turn, or given their own."""
-    cwd = desk.repository("queue")
-    desk.stub.script(
-        "busy1",
-        Step("Starting.", tools=(_bash("timeout 3 tail -f README.md; echo a"),)),
-        Step(tools=(_bash("timeout 1 tail -f README.md; echo b"),)),
-        Step("Busy is over."),
-    )
-    slow = "slow words " * 60 + "end of the slow"
-    desk.stub.script("stream2", Step(slow, pieces=60, piece_wait=0.05))
-    desk.stub.script("during3", Step("Answer to the queued."))
-    with desk.screen("queue", cwd=cwd) as screen:
-        screen.type("Do busy1")
-        screen.wait("Starting")
-        time.sleep(0.5)
-        screen.type("absorbed first")
-        time.sleep(0.3)
-        screen.type("absorbed second")
-        screen.wait("Busy is over")
-        screen.rest(1.5)
-        screen.type("Do stream2")
-        screen.wait("slow words")
-        screen.type("queued during3")
-        screen.wait("Answer to the queued")
-        screen.rest()
-        screen.leave()
-    talk: Talk = [
-        ("user", "Do busy1"),
-        ("assistant", "Starting."),
-        ("user", "absorbed first"),
-        ("user", "absorbed second"),
-        ("assistant", "Busy is over."),
-        ("user", "Do stream2"),
-        ("assistant", slow),
-        ("user", "queued during3"),
-        ("assistant", "Answer to the queued."),
-    ]
-    return Scene(cwd, [talk])
-
-
-@scenario
-def screen_interrupt(desk: Desk) -> Scene:
-    """Esc while the model speaks and while a tool runs: no Stop fires, the prompts are kept."""
-    cwd = desk.repository("interrupt")
-    slow = Step("long speech " * 300, pieces=300, piece_wait=0.05)
-    desk.stub.script("speak1", slow)
-    desk.stub.script("tool2", Step("Begun.", tools=(_bash(LONG),)), Step("Never."))
-    desk.stub.script("calm3", Step("Calm."))
-    desk.stub.script("end4", Step("The end."))
-    with desk.screen("interrupt", cwd=cwd) as screen:
-        screen.type("Do speak1")
-        screen.wait("long speech")
-        time.sleep(1)
-        screen.press("Escape")
-        screen.wait("nterrupted")
-        screen.rest()
-        screen.press("C-u")
-        screen.prompt("Say calm3", "Calm")
-        screen.type("Do tool2")
-        screen.wait("Begun")
-        time.sleep(1)
-        screen.press("Escape")
-        screen.rest(1.5)
-        screen.press("C-u")
-        screen.prompt("Say end4", "The end")
-        screen.leave()
-    said = ["Do speak1", "Say calm3", "Calm.", "Do tool2", "Begun.", "Say end4", "The end."]
-    return Scene(cwd, [None], {"said": said})
-
-
-@scenario
-def screen_killed(desk: Desk) -> Scene:
-    """The terminal's process is killed after an answer: that answer stays."""
-    cwd = desk.repository("screenkill")
-    desk.stub.script("last1", Step("Last words."))
-    with desk.screen("killed", cwd=cwd) as screen:
-        screen.prompt("Say last1", "Last words")
-        for pid in _processes(desk.claude):
-            os.kill(pid, signal.SIGKILL)
-        screen.wait("LEFT|Killed")
-    return Scene(cwd, [[("user", "Say last1"), ("assistant", "Last words.")]])
-
-
-# What a memory's own question is stripped of on the way to the client, case by case: its guards are
-# several because each may get lost. What is left is named.
-STRIPPED = {
-    "nothing": "",
-    "the guard": "unset HYPATIA_MEM_INTERNAL",
-    "all but folder and marker": """
-        unset HYPATIA_MEM_INTERNAL
-        for part; do
-            shift
-            case "$part" in
-                --settings) skip=1 ;;
-                --no-session-persistence) ;;
-                *) [ -n "$skip" ] || set -- "$@" "$part"; skip= ;;
-            esac
-        done
-        """,
-    "all but the marker": """
-        unset HYPATIA_MEM_INTERNAL
-        cd "$FOLDER"
-        for part; do
-            shift
-            case "$part" in
-                --settings) skip=1 ;;
-                *) [ -n "$skip" ] || set -- "$@" "$part"; skip= ;;
-            esac
-        done
-        """,
-}
-HARVEST = "The harvest of the orchard weighed 42 kilos, and Berta wants it pressed on Monday. "
-
-
-@scenario
-def own_questions(desk: Desk) -> Scene:
-    """The memory has the client condense what was said, with more and more guards stripped."""
-    cwd = desk.repository("orchard")
-    desk.stub.own = Step(f"NAME: orchard harvest\n- {HARVEST.strip()}")
-    wrapper = HOME / "stripped-claude"
-    talks: list[Talk | None] = []
-    cases: dict[str, Any] = {}
-    for number, (case, lines) in enumerate(STRIPPED.items(), 1):
-        prompt, answer = f"What of harvest{number}?", f"Year {number}. {HARVEST * 3}".strip()
-        desk.stub.script(f"harvest{number}", Step(answer))
-        desk.ask(prompt, cwd=cwd)
-        talks.append([("user", prompt), ("assistant", answer)])
-        desk.settle()
-        wrapper.write_text(
-            f"#!/bin/sh\nFOLDER='{cwd}'\nskip=\n{lines}\nexec '{desk.claude}' \"$@\"\n"
-        )
-        wrapper.chmod(0o755)
-        before, mark = _kept(desk, cwd), len(desk.stub.requests)
-        with _condensing_by_client(desk, wrapper):
-            made = desk.memory("cascade", "run", "--yes", cwd=cwd)
-        desk.settle()
-        time.sleep(1)
-        cases[case] = {
-            "made": len(made["made"]),
-            "failed": made["failed"],
-            "asked": len(desk.stub.since(mark, "own")),
-            "before": before,
-            "after": _kept(desk, cwd),
-        }
-    return Scene(cwd, talks, {"cases": cases})
-
-
-def _kept(desk: Desk, cwd: Path) -> dict[str, Any]:
-    """Return what the memory has of sessions, projects and messages."""
-    status = desk.memory("status")
-    return {
-        "messages": status["captured"],
-        "sessions": status["sessions"],
-        "projects": sorted(one["scope"] for one in desk.memory("project", "list")),
-        "listed": len(desk.memory("sessions", "--all-projects", cwd=cwd)),
-    }
-
-
-@contextlib.contextmanager
-def _condensing_by_client(desk: Desk, command: Path) -> Iterator[None]:
-    """Let the memory ask this client while the block runs, about as little as a few sentences."""
-    wanted = {
-        "summary_by": "claude-cli",
-        "claude_command": str(command),
-        "cascade_max_tokens": "40",
-        "cascade_keep_last": "0",
-    }
-    for key, value in wanted.items():
-        desk.memory("config", "set", key, value)
-    try:
-        yield
-    finally:
-        for key in wanted:
-            desk.memory("config", "unset", key)
-
-
-def _processes(binary: Path) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            if (entry / "cmdline").read_bytes().startswith(str(binary).encode() + b"\0"):
-                found.append(int(entry.name))
-    return found
-
-
-def _told(desk: Desk, mark: int) -> str:
+def told(desk: Desk, mark: int) -> str:
     """Return what the first request since ``mark`` told the model."""
     return desk.stub.since(mark)[0].text()
 
 
-def _until(true: Callable[[], bool], timeout: float = 30) -> None:
+def until(true: Callable[[], bool], timeout: float = 30) -> None:
     deadline = time.monotonic() + timeout
     while not true():
         if time.monotonic() > deadline:

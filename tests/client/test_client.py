@@ -19,7 +19,8 @@ import pytest
 
 from hypatia_mem.capture.redact import redact_text
 from tests.client import harness, oracle
-from tests.client.scenarios import COMMANDS, SCENARIOS, SECRETS, STRIPPED
+from tests.client.scenarios import COMMANDS, SECRETS
+from tests.client.screens import SCENARIOS, STRIPPED
 from tests.client.stub import SUMMARY
 from tests.system import product
 
