@@ -321,7 +321,7 @@ def remembered(desk: Desk) -> Scene:
     desk.stub.script("apples", Step("Noted."))
     mark = len(desk.stub.requests)
     desk.ask("remember: never sell the apples on a Friday", cwd=cwd)
-    told = told(desk, mark)
+    told = first_told(desk, mark)
     desk.settle()
     desk.stub.script("small1", Step("Small talk."))
     desk.ask("Say small1", cwd=cwd)
@@ -330,7 +330,7 @@ def remembered(desk: Desk) -> Scene:
     for name, folder in (("here", cwd), ("there", other)):
         mark = len(desk.stub.requests)
         desk.ask("What is known2?", cwd=folder)
-        briefs[name] = told(desk, mark)
+        briefs[name] = first_told(desk, mark)
     mark = len(desk.stub.requests)
     desk.ask("forget the apples", cwd=cwd)
     desk.settle()
@@ -346,7 +346,7 @@ def remembered(desk: Desk) -> Scene:
     return Scene(
         cwd,
         [[("user", prompt), ("assistant", answer)] for prompt, answer in prompts],
-        {"told": told, "briefs": briefs, "forgotten": told(desk, mark), "other": str(other)},
+        {"told": told, "briefs": briefs, "forgotten": first_told(desk, mark), "other": str(other)},
     )
 
 
@@ -365,7 +365,7 @@ def secrets(desk: Desk) -> Scene:
     return Scene(cwd, [None], {"secrets": list(SECRETS.values())})
 
 
-def told(desk: Desk, mark: int) -> str:
+def first_told(desk: Desk, mark: int) -> str:
     """Return what the first request since ``mark`` told the model."""
     return desk.stub.since(mark)[0].text()
 

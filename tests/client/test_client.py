@@ -1,6 +1,6 @@
 """The product's main job on the real client: nothing lost, nothing felt, nothing leaked.
 
-One run per client version lives through every scenario (``scenarios.py``) in its own namespaces;
+One run per client version lives through every scenario (``scenarios.py``, ``screens.py``) in its own namespaces;
 the tests look at what it left: transcripts, memory, requests, screens, repositories.
 """
 
