@@ -35,6 +35,7 @@ from hypatia_mem.store.connection import open_store
 from hypatia_mem.store.entries import is_withheld
 from hypatia_mem.store.search import SearchIndex
 from tests.memory import cascade_kit as kit
+from tests.system.machine import scaled
 
 PERSON = Author(Channel.CLI_PERSON, "person")
 AGENT = Author(Channel.CLI_AGENT, "agent")
@@ -349,7 +350,7 @@ def test_any_sequence_of_verbs():
     run_state_machine_as_test(
         Verbs,
         settings=settings(
-            max_examples=25,
+            max_examples=scaled(25),
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -23,6 +23,7 @@ from hypatia_mem.model import Author, Channel, Entry, Statement
 from hypatia_mem.store import sources
 from hypatia_mem.store.connection import open_store
 from tests.memory import cascade_kit as kit
+from tests.system.machine import scaled
 
 NOW = datetime(2026, 11, 30, 12)
 PERSON = Author(Channel.CLI_PERSON)
@@ -212,7 +213,7 @@ def test_what_is_live_stands_on_what_is_live(begun, steps):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(STEP, min_size=2, max_size=9))
 def test_what_is_live_stands_on_what_is_live_whatever_is_done(begun, steps):
     _live(begun, steps)
