@@ -10,6 +10,7 @@ from hypatia_mem.memory.extract import running
 from hypatia_mem.memory.extract.kinds import kind_of
 from hypatia_mem.memory.extract.topics import Said, exchanges_of, topics
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Trust
+from hypatia_mem.store import lessons
 from hypatia_mem.store.connection import open_store
 from tests.memory.corpus import conversations
 
@@ -173,10 +174,9 @@ def test_another_project_has_its_own(home):
     assert entries(home, [kept.name])[kept.name].scopes == ("other",)
 
 
-def test_a_later_outcome_supersedes_visibly(home):
-    say(home, DESIGN)
-    (old,) = run(home).kept
-    later = [
+def later():
+    """The same question with another outcome."""
+    return [
         (
             role,
             text.replace("go with Postgres", "go with Redis Streams").replace(
@@ -186,7 +186,12 @@ def test_a_later_outcome_supersedes_visibly(home):
         )
         for role, text in DESIGN
     ]
-    say(home, later, session="s2", at=NOW + timedelta(days=1))
+
+
+def test_a_later_outcome_supersedes_visibly(home):
+    say(home, DESIGN)
+    (old,) = run(home).kept
+    say(home, later(), session="s2", at=NOW + timedelta(days=1))
 
     (new,) = run(home, hours=30).kept
 
@@ -196,6 +201,47 @@ def test_a_later_outcome_supersedes_visibly(home):
     assert found[new.name].trust == Trust.ASSERTED
     with open_store(home, write=False) as store:
         assert store.statement(new.name, "supersedes", old.name)
+        # No default read shows the old one; whoever asks for it by name or history finds it.
+        assert [one.name for one in store.live_entries([old.name, new.name])] == [new.name]
+        assert "Postgres" in found[old.name].content
+
+
+@pytest.mark.parametrize("how", ["pinned", "worded"])
+def test_what_a_person_holds_is_superseded_but_goes_on_being_shown(home, how):
+    say(home, DESIGN)
+    (old,) = run(home).kept
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.CLI_PERSON), now=NOW + timedelta(hours=3)) as txn,
+    ):
+        if how == "pinned":
+            txn.update_entry(old.name, pinned=True)
+        else:
+            content = txn.entry(old.name).content
+            txn.update_entry(old.name, content=content + "\n- Ask Ann first.")
+    say(home, later(), session="s2", at=NOW + timedelta(days=1))
+
+    (new,) = run(home, hours=30).kept
+
+    assert new.relation == "supersedes"
+    with open_store(home, write=False) as store:
+        assert len(store.live_entries([old.name, new.name])) == 2
+
+
+def test_a_decision_may_go_back_and_forth(home):
+    """A, then B, then A again: the last word holds, and nothing is lost."""
+    say(home, DESIGN)
+    (first,) = run(home).kept
+    say(home, later(), session="s2", at=NOW + timedelta(days=1))
+    (second,) = run(home, hours=30).kept
+    say(home, DESIGN, session="s3", at=NOW + timedelta(days=2))
+
+    (third,) = run(home, hours=54).kept
+
+    assert (third.relation, third.older, third.trust) == ("supersedes", second.name, "asserted")
+    with open_store(home, write=False) as store:
+        live = store.live_entries([first.name, second.name, third.name])
+    assert [one.name for one in live] == [third.name]
 
 
 def test_what_is_unsure_waits_for_a_person(home):
@@ -270,6 +316,52 @@ def test_where_a_topic_begins(text, begins):
     ]
 
     assert len(topics(exchanges_of(said))) == (2 if begins else 1)
+
+
+def test_a_session_of_three_topics_gives_three_units_each_on_its_own_messages(home):
+    say(home, (*BUG, *DESIGN, *correction("orders")), ended=True)
+
+    found = run(home, hours=0.5)
+
+    assert [one.kind for one in found.kept] == ["bug-fix", "design-decision", "correction-chain"]
+    with open_store(home, write=False) as store:
+        spans = [lessons.turns_of(store, one.name) for one in found.kept]
+    assert spans == [("s1", 1, 3), ("s1", 6, 9), ("s1", 10, 13)]
+
+
+REFUSE = (
+    "2026-11-30 10:00:01 DEBUG pool: got 17 of 20",
+    "wrote /tmp/pytest-of-ann/pytest-3/out.txt",
+    'File "/srv/app/main.py", line 12, in run',
+    "0x7ffe01 in __libc_start_main",
+    "Let me look at the file.",
+    "thanks",
+)
+
+
+@pytest.mark.parametrize("line", REFUSE)
+def test_the_log_is_left_out_of_the_lesson(home, line):
+    """Log lines, traces, scratch files, what is only said in passing; the rest stays."""
+    said = [(role, f"{line}\n\n{text}" if role == "assistant" else text) for role, text in BUG[:3]]
+    say(home, said)
+    (kept,) = run(home).kept
+    told = entries(home, [kept.name])[kept.name].content
+    assert line not in told
+    assert "## Fix\n- Fixed: src/auth/session.py now uses" in told
+
+
+@pytest.mark.parametrize(
+    ("lesson", "trust"),
+    [
+        ("no, use proper error handling instead", "candidate"),
+        ("no, follow best practices instead", "candidate"),
+        ("no, never use print(), use app.log instead", "asserted"),
+    ],
+)
+def test_a_lesson_that_would_fit_any_project_is_a_candidate(home, lesson, trust):
+    said = [(role, lesson if text.startswith("no, ") else text) for role, text in correction("x")]
+    say(home, said)
+    assert [one.trust for one in run(home).kept] == [trust]
 
 
 @pytest.mark.parametrize("rejected", [False, True])

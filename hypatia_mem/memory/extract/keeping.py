@@ -82,8 +82,22 @@ def put(
     if to.name:
         txn.put_statement(Statement(name, str(to.relation), to.name, scopes=scopes))
     if to.relation is Relation.SUPERSEDES and trust is Trust.ASSERTED:
-        txn.set_trust(to.name, Trust.STALE, f"superseded by {name}")
+        _retire(txn, to.name, name)
     return _kept(unit, name, to, trust)
+
+
+def _retire(txn: Transaction, old: str, new: str) -> None:
+    """Call a unit stale that another supersedes, and show it no more; its history stays.
+
+    What a person has verified, pinned or worded goes on being shown: that is theirs to settle.
+    """
+    from hypatia_mem.store import authority
+
+    entry = txn.entry(old)
+    retired = txn.set_trust(old, Trust.STALE, f"superseded by {new}").verb == "updated"
+    held = entry is None or entry.pinned or authority.set_by_person(txn.store, [old], "words")
+    if retired and not held:
+        txn.update_entry(old, suppressed=True)
 
 
 def _same(to: Found) -> bool:
