@@ -109,15 +109,21 @@ def prune(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove old backups; the newest that is whole stays in any case.
+    """Remove old backups; the newest that is whole stays in any case. Only a person can do it.
 
     \b
     Example:
       hypatia-mem backup prune --keep 3 --dry-run
     """
     from hypatia_mem.memory import backup as backup_
+    from hypatia_mem.memory import persons
 
-    gone = backup_.prune(context.home(), keep=keep, dry_run=dry_run)
+    home = context.home()
+    if not dry_run:
+        persons.only(
+            home, context.author(), "remove a backup", now=context.now(), verb="prune backups"
+        )
+    gone = backup_.prune(home, keep=keep, dry_run=dry_run)
     verb = "Would remove" if dry_run else "Removed"
     names = ", ".join(one.id for one in gone)
     text = f"{verb} {len(gone)}: {names}" if gone else "Nothing to remove."

@@ -71,7 +71,11 @@ def bulk(  # noqa: PLR0913 - what is chosen, what is done, and how it is told
     from hypatia_mem.memory import bulk as bulk_
 
     wanted = bulk_.Filter(
-        scopes=context.scopes_for(scope, all_projects),
+        scopes=(
+            context.scopes_for(scope, all_projects)
+            if verb == "list"
+            else context.scopes_to_change(scope, all_projects, verb=f"bulk {verb}")
+        ),
         kinds=tuple(kind or ()),
         tags=tuple(tag or ()),
         session_id=session,

@@ -296,7 +296,7 @@ def submit(
         producer=_producer(),
         author=context.author(),
         now=context.now(),
-        scopes=context.scopes_for(scope, False) or [],
+        scopes=context.scopes_to_change(scope, False, verb="cascade submit") or [],
     )
     curate.refresh(home)
     if as_json:

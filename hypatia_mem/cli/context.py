@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # and imported where they are used: ``search`` needs neither
 
 __all__ = [
     "author",
+    "by_agents_client",
     "channel",
     "choose_shelf",
     "current_folder",
@@ -32,7 +33,10 @@ __all__ = [
     "now",
     "own_home",
     "reach_of",
+    "reach_to_change",
+    "refuse_client",
     "scopes_for",
+    "scopes_to_change",
     "shelf",
 ]
 
@@ -80,13 +84,31 @@ def channel() -> Channel:
     """
     from hypatia_mem.model import Channel
 
-    if any(os.environ.get(mark) for mark in _AGENT_MARKS):
+    if by_agents_client():
         return Channel.CLI_AGENT
     try:
         at_terminal = sys.stdin is not None and sys.stdin.isatty()
     except ValueError:  # closed
         at_terminal = False
     return Channel.CLI_PERSON if at_terminal else Channel.CLI_AGENT
+
+
+def by_agents_client() -> bool:
+    """Tell whether an agent's client started this: its marks are in the environment.
+
+    For what is about the installation: a script without a terminal may set that up.
+    """
+    return any(os.environ.get(mark) for mark in _AGENT_MARKS)
+
+
+def refuse_client(what: str) -> None:
+    """Raise Refused where an agent's client started this; ``what`` a person has to do."""
+    if by_agents_client():
+        from hypatia_mem.errors import Refused
+
+        raise Refused(
+            f"only a person can {what}", hint="Run this command in a terminal of your own."
+        )
 
 
 def author() -> Author:
@@ -155,6 +177,24 @@ def reach_of(names: Iterable[str], scope: list[str] | None, all_projects: bool) 
     if scopes is not None:
         with open_store(home(), write=False) as store:
             reach.refuse_foreign(store, names, scopes)
+    return scopes
+
+
+def reach_to_change(
+    names: Iterable[str], scope: list[str] | None, all_projects: bool, *, verb: str
+) -> list[str] | None:
+    """As ``reach_of``, for a command that changes what it is given; only a person looks further."""
+    scopes_to_change(scope, all_projects, verb=verb)
+    return reach_of(names, scope, all_projects)
+
+
+def scopes_to_change(scope: list[str] | None, all_projects: bool, *, verb: str) -> list[str] | None:
+    """As ``scopes_for``, for a command that changes something: Refused for an agent elsewhere."""
+    from hypatia_mem.memory import persons
+
+    scopes = scopes_for(scope, all_projects)
+    if scope or all_projects:
+        persons.refuse_foreign(home(), author(), scopes, current_scope(), now=now(), verb=verb)
     return scopes
 
 

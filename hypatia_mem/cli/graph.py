@@ -192,7 +192,9 @@ def knowledge_create(  # noqa: PLR0913 - one each for its options
         kind=kind_of(labels),
         **values.parse_validity(valid_from, valid_to),
     )
-    outcome = curate.create_entry(context.home(), entry, author=context.author(), now=context.now())
+    outcome = curate.create_entry(
+        context.home(), entry, here=_here(scopes), author=context.author(), now=context.now()
+    )
     _report(outcome, f"Created knowledge: {outcome.name}", as_json)
 
 
@@ -259,7 +261,7 @@ def knowledge_update(  # noqa: PLR0913 - one each for its options
     if scopes is not None:
         fields["scopes"] = values.parse_scopes(scopes)
     fields |= values.parse_validity(valid_from, valid_to)
-    context.reach_of([name], scope, all_projects)
+    context.reach_to_change([name], scope, all_projects, verb="update")
     outcome = curate.update_entry(
         context.home(), name, fields, author=context.author(), now=context.now()
     )
@@ -281,7 +283,7 @@ def knowledge_delete(
     """
     from hypatia_mem.memory import curate
 
-    context.reach_of([name], scope, all_projects)
+    context.reach_to_change([name], scope, all_projects, verb="delete")
     outcome = curate.delete_entry(context.home(), name, author=context.author(), now=context.now())
     _report(outcome, f"Deleted knowledge: {name}", as_json)
 
@@ -328,10 +330,13 @@ def statement_create(  # noqa: PLR0913 - one each for its options
     validity = values.parse_validity(valid_from, valid_to)
     if validity:  # which changes one that is there
         own = context.scopes_for(None, False) or []
-        _reach_of(statement, [*own, *statement.scopes], False)
+        named = [*own, *statement.scopes]
+        context.scopes_to_change(named, False, verb="update statement")
+        _reach_of(statement, named, False)
     outcome = curate.create_statement(
         context.home(),
         statement,
+        here=_here(scopes),
         validity=validity,
         author=context.author(),
         now=context.now(),
@@ -363,6 +368,7 @@ def statement_delete(
     from hypatia_mem.memory import curate
 
     triple = _triple(subject, predicate, object_)
+    context.scopes_to_change(scope, all_projects, verb="delete statement")
     _reach_of(Statement(*triple), scope, all_projects)
     outcome = curate.delete_statement(
         context.home(),
@@ -423,6 +429,11 @@ def _scopes(text: str | None) -> tuple[str, ...]:
     if text is not None:
         return values.parse_scopes(text)
     return (context.current_scope(claim=True),)
+
+
+def _here(scopes: str | None) -> str | None:
+    """Return the project of this folder where scopes were named, which may be another's."""
+    return None if scopes is None else context.current_scope()
 
 
 def _triple(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:

@@ -164,7 +164,8 @@ def revert(
     from hypatia_mem.memory import reach
     from hypatia_mem.store.connection import open_store
 
-    words, scopes = _words(name), context.scopes_for(scope, all_projects)
+    words = _words(name)
+    scopes = context.scopes_to_change(scope, all_projects, verb="revert")
     if scopes is not None:
         with open_store(context.home(), write=False) as store:
             found, _ = history_.states(store, words, withheld=withheld)

@@ -183,7 +183,10 @@ def merge(
     from hypatia_mem.memory.graph import merge as merging
     from hypatia_mem.store.connection import open_store
 
-    scopes = context.scopes_for(scope, all_projects)
+    if dry_run:
+        scopes = context.scopes_for(scope, all_projects)
+    else:
+        scopes = context.scopes_to_change(scope, all_projects, verb="merge")
     names = (values.checked(keep, "the name"), values.checked(other, "the name"))
     home = context.home()
     if dry_run:

@@ -85,6 +85,7 @@ def save(name: _Name, replace: _Replace = False, as_json: AsJson = False) -> Non
     """
     from hypatia_mem.config import presets
 
+    context.refuse_client("say which presets there are")
     found = presets.save(context.home(), name, replace=replace)
     emit(_row(found), f"Kept: {found.name} ({len(found.values)} settings)", as_json)
 
@@ -99,6 +100,8 @@ def use(name: _Name, dry_run: _DryRun = False, as_json: AsJson = False) -> None:
     """
     from hypatia_mem.config import presets
 
+    if not dry_run:
+        context.refuse_client("change a setting: what is kept, what it costs, and who is asked")
     home = context.home()
     found = presets.read(home, name)
     changes = presets.changes_of(home, found) if dry_run else presets.use(home, found)
@@ -129,6 +132,7 @@ def import_(
     """
     from hypatia_mem.config import presets
 
+    context.refuse_client("say which presets there are")
     found = presets.take_in(context.home(), file, name or file.stem.lower(), replace=replace)
     _warn(found)
     emit(_row(found), f"Kept: {found.name} ({len(found.values)} settings)", as_json)
@@ -144,6 +148,8 @@ def drop(name: _Name, dry_run: _DryRun = False, as_json: AsJson = False) -> None
     """
     from hypatia_mem.config import presets
 
+    if not dry_run:
+        context.refuse_client("say which presets there are")
     home = context.home()
     presets.read(home, name)
     if not dry_run:

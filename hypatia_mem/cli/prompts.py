@@ -87,6 +87,7 @@ def edit(
     """
     from hypatia_mem.memory.summarise import ownrules
 
+    context.refuse_client("say what a model is told")
     home = context.home()
     before = ownrules.rules_of(home, kind)
     words = _edited(before.text) if text is None else values.read_text(text, "the prompt")
@@ -116,6 +117,8 @@ def reset(
     """
     from hypatia_mem.memory.summarise import ownrules
 
+    if not dry_run:
+        context.refuse_client("say what a model is told")
     home = context.home()
     kinds = [one for one in _kinds(kind) if ownrules.path_of(home, one).exists()]
     if not dry_run:

@@ -52,7 +52,10 @@ def regenerate(
     home = context.home()
     wanted = [values.checked(name, "a name") for name in names]
     words = most or load_settings(home).summary_words
-    scopes = context.scopes_for(scope, all_projects)
+    if accept:
+        scopes = context.scopes_to_change(scope, all_projects, verb="regenerate")
+    else:
+        scopes = context.scopes_for(scope, all_projects)
     if accept:
         shown = regenerate_.accept(
             home,

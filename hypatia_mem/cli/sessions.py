@@ -146,7 +146,7 @@ def edit(
         changes["tags"] = tuple(dict.fromkeys(item for item in tag if item))
     if not changes:
         raise UsageError("nothing to change", hint="Name at least one, for example --title.")
-    context.reach_of([id_], scope, all_projects)
+    context.reach_to_change([id_], scope, all_projects, verb="edit session")
     with curate.changing(context.home(), context.author(), context.now()) as (store, txn):
         if store.session(id_) is None:
             raise NotFound(f"session {id_!r}", hint="List them with: hypatia-mem sessions")

@@ -75,7 +75,8 @@ def set_(
     value: Annotated[str, typer.Argument(help="The new value.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Change one setting; the hooks follow at once."""
+    """Change one setting; the hooks follow at once. An agent cannot do it."""
+    context.refuse_client("change a setting: what is kept, what it costs, and who is asked")
     from hypatia_mem.config import set_value
 
     new = set_value(context.home(), key, value)
@@ -84,7 +85,8 @@ def set_(
 
 @config.command(cls=Leaf)
 def unset(key: _Key, as_json: AsJson = False) -> None:
-    """Go back to the default of one setting."""
+    """Go back to the default of one setting. An agent cannot do it."""
+    context.refuse_client("change a setting: what is kept, what it costs, and who is asked")
     from hypatia_mem.config import SETTINGS, unset_value
 
     was_there = unset_value(context.home(), key)

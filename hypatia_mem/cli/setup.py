@@ -115,6 +115,8 @@ def uninstall(
 
     if purge and keep_data:
         raise UsageError("--purge and --keep-data contradict each other")
+    if purge and not dry_run:
+        context.refuse_client("remove the memory")
     home = context.home()
     size = describe(home)
     if not (purge or keep_data or dry_run or as_json) and size and _at_terminal():

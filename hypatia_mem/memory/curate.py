@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.capture import immediate
 from hypatia_mem.errors import IndexUnavailable, NotFound, StoreBusy, UsageError
-from hypatia_mem.memory import typed
+from hypatia_mem.memory import persons, typed
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Entry, Outcome, Statement, Trust
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def forget(
 
     Leaves a tombstone: the same value is refused when anything but a person brings it again.
     Looks at the scope's own entries and the global ones, never at another project's.
-    Raises NotFound when a name of ``ids`` is not there.
+    Raises NotFound when a name of ``ids`` is not there, Refused when an agent means a message.
     """
     from hypatia_mem.store.connection import open_store
 
@@ -274,6 +274,8 @@ def forget(
         plan = replace(plan, alike=_alike(store, candidates, plan))
     if dry_run or not plan.chosen:
         return plan
+    said = [one.name for one in plan.matches if one.kind == "message" and one.name in plan.chosen]
+    persons.keep_evidence(home, said, author, now)
     with changing(home, author, now) as (store, txn):
         leave_index(home, store, plan.chosen)
         return forget_in(txn, plan)
@@ -303,10 +305,20 @@ def forget_in(txn: Transaction, plan: ForgetPlan) -> ForgetPlan:
     )
 
 
-def create_entry(home: Path, entry: Entry, *, author: Author, now: datetime) -> Outcome:
-    """Store a new entry; Conflict when the name is taken."""
-    with changing(home, author, now) as (_, txn):
-        return txn.put_entry(_redacted(entry))
+def create_entry(
+    home: Path, entry: Entry, *, here: str | None = None, author: Author, now: datetime
+) -> Outcome:
+    """Store a new entry; Conflict when the name is taken.
+
+    ``here`` is the project that the author is at work in: what an agent brings into another one
+    waits there for a person (``details["quarantined"]``).
+    """
+    with changing(home, author, now) as (store, txn):
+        why = persons.brought(store, entry.scopes, here, author)
+        if not why:
+            return txn.put_entry(_redacted(entry))
+        outcome = txn.put_entry(replace(_redacted(entry), trust=Trust.CANDIDATE))
+        return persons.held(txn, outcome, "entry", why)
 
 
 def update_entry(
@@ -340,11 +352,12 @@ def create_statement(
     home: Path,
     statement: Statement,
     *,
+    here: str | None = None,
     validity: Mapping[str, datetime | None] | None = None,
     author: Author,
     now: datetime,
 ) -> Outcome:
-    """Store a triple; an existing one is left as it is, but for ``validity``.
+    """Store a triple; an existing one is left as it is, but for ``validity``. ``here``: as above.
 
     ``validity`` holds the ends of its time (``valid_from``, ``valid_to``) that are said; None is
     an end that is not known, and an end that is not said stays as it was.
@@ -353,8 +366,13 @@ def create_statement(
 
     ends: dict[str, Any] = dict(validity or {})
     cleaned = replace(statement, content=redact_text(statement.content), **ends)
-    with changing(home, author, now) as (_, txn):
+    with changing(home, author, now) as (store, txn):
+        why = persons.brought(store, statement.scopes, here, author)
+        if why:
+            cleaned = replace(cleaned, trust=Trust.CANDIDATE)
         outcome = txn.put_statement(cleaned)
+        if why and outcome.verb == "created":
+            return persons.held(txn, outcome, "statement", why)
         if outcome.verb == "unchanged" and ends:
             triple = (statement.subject, statement.predicate, statement.object)
             return txn.set_validity(*triple, **ends)

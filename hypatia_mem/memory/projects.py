@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING
 
 from hypatia_mem.capture import paths
 from hypatia_mem.config import load_settings, write_hook_conf
-from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
-from hypatia_mem.model import GLOBAL_SCOPE, PERSON_CHANNELS, Author, Outcome, Project
+from hypatia_mem.errors import Conflict, NotFound, UsageError
+from hypatia_mem.memory import persons
+from hypatia_mem.model import GLOBAL_SCOPE, Author, Outcome, Project
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -200,10 +201,14 @@ def list_projects(store: Store) -> list[Project]:
 def alias(home: Path, scope: str, name: str, *, author: Author, now: datetime) -> Outcome:
     """Let the folder ``name`` (a path) belong to ``scope`` from now on.
 
-    Raises NotFound when there is no such project, Conflict when the folder is another project's.
+    Raises NotFound when there is no such project, Conflict when the folder is another project's,
+    and Refused for whoever is no person.
     """
     from hypatia_mem.memory.curate import changing
 
+    persons.only(
+        home, author, "say to which project a folder belongs", now=now, verb="alias project"
+    )
     identity = identify(name)
     with changing(home, author, now) as (store, txn):
         _require(store, scope)
@@ -226,11 +231,13 @@ def alias(home: Path, scope: str, name: str, *, author: Author, now: datetime) -
 def rename(home: Path, old: str, new: str, *, author: Author, now: datetime) -> Outcome:
     """Give a project another scope; everything stored under the old one follows.
 
-    Raises NotFound, or Conflict when the new name is taken (that is what merge is for).
+    Raises NotFound, Conflict when the new name is taken (that is what merge is for), Refused for
+    whoever is no person.
     """
     from hypatia_mem.memory.curate import changing
 
     _check_scope(new)
+    persons.only(home, author, "rename a project", now=now, verb="rename project")
     with changing(home, author, now) as (store, txn):
         _require(store, old)
         if new in _scopes(store):
@@ -251,10 +258,7 @@ def merge(home: Path, source: str, target: str, *, author: Author, now: datetime
 
     if source == target:
         raise UsageError("a project cannot be merged with itself")
-    if author.channel not in PERSON_CHANNELS:
-        raise Refused(
-            "only a person may put one project into another", hint="Run this command in a terminal."
-        )
+    persons.only(home, author, "put one project into another", now=now, verb="merge projects")
     with changing(home, author, now) as (store, txn):
         _require(store, source)
         _require(store, target)
@@ -265,10 +269,14 @@ def merge(home: Path, source: str, target: str, *, author: Author, now: datetime
 def set_excluded(
     home: Path, scope: str, excluded: bool, *, author: Author, now: datetime
 ) -> Outcome:
-    """Stop (or start again) keeping the turns of a project; what is stored stays."""
+    """Stop (or start again) keeping the turns of a project; what is stored stays.
+
+    Raises NotFound, and Refused for whoever is no person.
+    """
     from hypatia_mem.memory.curate import changing
     from hypatia_mem.store.connection import open_store
 
+    persons.only(home, author, "say which projects are kept", now=now, verb="exclude project")
     with changing(home, author, now) as (store, txn):
         _require(store, scope)
         txn.put_project(scope, excluded=excluded)

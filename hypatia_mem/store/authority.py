@@ -17,10 +17,20 @@ from hypatia_mem.store import rows
 if TYPE_CHECKING:
     from hypatia_mem.store.opened import Store
 
-__all__ = ["AUTOMATIC", "HIDDEN", "carried", "denied", "is_person", "left", "set_by_person"]
+__all__ = [
+    "AUTOMATIC",
+    "EVIDENCE",
+    "HIDDEN",
+    "carried",
+    "denied",
+    "is_person",
+    "left",
+    "set_by_person",
+]
 
 # Doors that nobody stands at: no wish of a person or of an agent is behind a change of theirs.
 AUTOMATIC = frozenset({Channel.HOOK, Channel.TRANSCRIPT, Channel.WORKER, Channel.IMPORT})
+EVIDENCE = "what was said in a session is evidence, and only a person changes its words"
 HIDDEN = frozenset({Trust.CANDIDATE, Trust.REJECTED})
 _DOUBTS = frozenset({Trust.DISPUTED, Trust.STALE})
 _OPEN = frozenset({Trust.ASSERTED, *_DOUBTS})

@@ -273,6 +273,8 @@ class EntryWrites(Tombstones, Versions):
         if denied or authority.is_person(channel):
             return denied
         name = before.name
+        if before.kind == "message" and before.content != after.content and self._is_agent():
+            return authority.EVIDENCE
         if (
             channel in authority.AUTOMATIC
             and before.content != after.content

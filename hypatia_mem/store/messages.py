@@ -121,6 +121,9 @@ class MessageWrites(EntryWrites):
             if after == before:
                 outcomes.append(Outcome("unchanged", name))
                 continue
+            if after.text != before.text and self._is_agent():
+                outcomes.append(self._refuse(name, "message", authority.EVIDENCE))
+                continue
             if holders.get(after.uuid, (session_id, turn)) != (session_id, turn):
                 outcomes.append(Outcome("refused", name, reason="its line is stored"))
                 continue

@@ -220,8 +220,12 @@ def test_nothing_of_another_project_is_changed_or_copied_by_the_way(person, tmp_
         refused = person.agent(*command)
         assert (refused.code, "not of this project" in refused.err) == (1, True), command
     assert "not found" in person.agent("archive-get", "plan.txt").out
-    assert person.agent("sessions", "edit", "s-1", "--title", "x", "--scope", "app").code == 0
-    assert person.agent("statement-delete", *triple, "--scope", "app").code == 0
+    for command in (
+        ("sessions", "edit", "s-1", "--title", "x", "--scope", "app"),
+        ("statement-delete", *triple, "--scope", "app"),
+    ):
+        assert person.agent(*command).code == 1, command
+        assert person(*command).code == 0, command
     assert person.agent("archive-get", "plan.txt", "--scope", "app").out.endswith("plan.txt\n")
 
 
@@ -230,8 +234,16 @@ def test_a_messages_words_are_edited_and_its_head_stays(person, home):
     refused = person.agent("knowledge-update", name, "-d", "other words")
     assert (refused.code, "hypatia-mem edit" in refused.err) == (2, True)
     assert "hello there" in person("show", name).out
-    person("edit", name, "--text", "other words")
+    for command in (("edit", name, "--text", "other words"), ("forget", "--id", name)):
+        refused = person.agent(*command)
+        assert (refused.code, "said in a session" in refused.err) == (1, True), command
+    assert "hello there" in person("show", name).out
+    assert person("edit", name, "--text", "other words").code == 0
+    assert person.agent("revert", f"{name}@1").code == 1  # it is an edit, too
     assert person("revert", f"{name}@1").code == 0
+    assert person.agent("delete", name).code == 0  # which a person takes back
+    assert person("undo").code == 0
+    assert person("forget", "--id", name).code == 0
 
 
 def test_what_was_rejected_is_no_title_either(person, home):

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from hypatia_mem.cli import context
 from hypatia_mem.model import Channel
 
 NAME = "rule:never-mock-the-database"
@@ -277,7 +278,8 @@ def test_undo_stays_in_its_project(cli, tmp_path, monkeypatch):
     assert cli("rules", "--all-projects", "--json").json == []
 
 
-def test_a_renamed_project_is_renamed_back(cli):
+def test_a_renamed_project_is_renamed_back(cli, monkeypatch):
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
     cli("remember", "never mock the database")
     cli("project", "rename", "app", "tool")
     assert cli("rules", "--json").json[0]["scopes"] == ["tool"]

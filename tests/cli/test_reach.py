@@ -26,8 +26,9 @@ WRITES = [
 
 
 @pytest.fixture
-def given(cli, home):
-    """``theirs`` and a session belong to the project ``web``; the commands run in ``app``."""
+def given(cli, home, monkeypatch):
+    """``theirs`` and a session belong to the project ``web``; a person's commands run in ``app``."""
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
     cli("knowledge-create", "theirs", "-d", "their first secret", "--scopes", "web")
     cli("knowledge-update", "theirs", "-d", "their second secret", "--scope", "web")
     cli("statement-create", "theirs", "asks", "them", "-d", "their secret", "--scopes", "web")
@@ -61,7 +62,12 @@ def test_it_is_read_on_purpose(given, line, option):
 
 
 @pytest.mark.parametrize("line", WRITES, ids=" ".join)
-def test_it_is_changed_on_purpose(given, line):
+def test_it_is_changed_on_purpose_and_by_a_person(given, line, monkeypatch):
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_AGENT)
+    for option in (["--scope", "web"], ["--all-projects"]):
+        refused = given(*line, *option)
+        assert (refused.code, "only a person can change" in refused.err) == (1, True)
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
     assert given(*line, "--scope", "web").code == 0
     assert "second secret" not in given("show", "theirs", "--all-projects").out
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from hypatia_mem.cli import context
 from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
 
@@ -139,8 +140,9 @@ def test_a_message_is_found_by_search(cli, told, home):
     assert "Why does it fail?" in cli("show", row["key"]).out
 
 
-def test_projects(cli, told, tmp_path):
+def test_projects(cli, told, tmp_path, monkeypatch):
     """List, alias, rename, merge, exclude, include."""
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
     copy = tmp_path / "copy"
     copy.mkdir()
 
