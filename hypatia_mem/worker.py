@@ -268,10 +268,17 @@ def _leave(home: Path, lock: Lock, drain: object) -> bool:
 
 
 def _upkeep(home: Path, drain: object, settings: Settings, lock: Lock) -> None:
+    from hypatia_mem.memory import curate
+    from hypatia_mem.memory.extract import tidying
     from hypatia_mem.memory.intake.house import keep_house
 
     try:
         keep_house(home, settings, now=_now(), beat=lock.beat)
+        if tidying.is_due(home, settings.tidy_every_hours, _now()):
+            ties = tidying.tidy(home, now=_now())
+            if ties:
+                _LOG.info("Tidied: %d ties to what was known before", len(ties))
+                curate.refresh(home)
     except (HypatiaError, OSError) as error:
         _LOG.warning("upkeep put off (%s): %s", type(error).__name__, _sentence(error))
 

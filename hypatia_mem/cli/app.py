@@ -124,6 +124,7 @@ COMMANDS: dict[str, Row] = {
     "episodes": Row(_ROOM + "episodes", "episodes", "What stretches of sessions were about."),
     "goal": Row(_ROOM + "goal", "goal", "What this project works towards: set, list, done."),
     "extract": Row(_ROOM + "extract", "extract", "Keep the lessons of work that is finished."),
+    "tidy": Row(_ROOM + "tidy", "tidy", "Tie what is new to what was known before."),
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
     "jobs": Row(_ROOM + "jobs", "jobs", "Cold work: what is due or failed; retry, drop."),
     "pressure": Row(

@@ -31,6 +31,7 @@ class Settings:
     spool_keep_days: int = 7
     brief_max_units: int = 9500
     extract_by: str = "summary"
+    tidy_every_hours: int = 12
     episodes_by: str = "summary"
     episode_turns: int = 10
     episode_idle_seconds: int = 30
@@ -194,6 +195,13 @@ SETTINGS: Mapping[str, Setting] = {
             "where it names none, the worker by sentences it chooses, which the session's agent is "
             "asked to better (summary); the worker alone (extractive); or nobody (off).",
             choices=("summary", "extractive", "off"),
+        ),
+        Setting(
+            "tidy_every_hours",
+            "whole",
+            "Tie what was learnt lately to what was known before, every so many hours; 0 never.",
+            least=0,
+            most=8760,
         ),
         Setting(
             "episodes_by",

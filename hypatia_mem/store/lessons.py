@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CURSOR",
     "News",
+    "knowledge",
     "known_units",
     "last_turn",
     "lessons",
     "looked_at",
     "news",
+    "position",
     "said_since",
     "talking",
     "turns_of",
@@ -85,10 +87,30 @@ def said_since(store: Store, session_id: str, after: int, most: int) -> list[Mes
 
 def looked_at(store: Store, session_id: str) -> int:
     """Return the last turn of a session that a work unit was sought in, 0 where none was."""
-    found = store.execute(
-        "SELECT position FROM cursor WHERE key = ?", [CURSOR + session_id]
-    ).fetchone()
+    return position(store, CURSOR + session_id)
+
+
+def position(store: Store, cursor: str) -> int:
+    """Return where a cursor stands, 0 where it was never set."""
+    found = store.execute("SELECT position FROM cursor WHERE key = ?", [cursor]).fetchone()
     return int(found[0]) if found else 0
+
+
+def knowledge(store: Store, scopes: Sequence[str] | None, most: int) -> list[tuple[Entry, int]]:
+    """Return live rules, taboos, memories and work units, each with the row of its last change.
+
+    The newest ``most`` of them; ``scopes`` None means every project.
+    """
+    found = store.run(
+        """
+        SELECT l.*, e.seq AS changed FROM live_entry AS l JOIN entry AS e USING (name)
+        WHERE (l.kind IN ('rule', 'taboo', 'memory') OR list_contains(l.tags, $1))
+          AND ($2::VARCHAR[] IS NULL OR list_has_any(l.scopes, $2::VARCHAR[]))
+        ORDER BY e.seq DESC LIMIT $3
+        """,
+        [_UNIT, None if scopes is None else list(scopes), most],
+    )
+    return [(rows.entry_of(row), row["changed"]) for row in found]
 
 
 def last_turn(store: Store, session_id: str) -> int:
