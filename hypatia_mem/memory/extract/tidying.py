@@ -27,6 +27,7 @@ CURSOR, LAST = "tidy:seq", "tidy:at"
 _SHARE = 0.5  # of the shorter one's terms, by weight
 _LEAST = 3  # terms in common
 _EACH = 3  # older entries that one is tied to
+_COMMON = 200  # entries that have a word
 _SAMPLE = 1_500
 _MOST = 5_000  # entries that are looked at
 
@@ -61,21 +62,18 @@ def tidy(
         since = lessons.position(store, CURSOR) if scopes is None else 0
         found = lessons.knowledge(store, scopes, _MOST)
         idf = words.idf_of(summaries.sample(store, _SAMPLE)) if found else {}
-        ties = [one for one in _ties(found, idf, since) if not _known(store, one)]
-    if dry_run:
-        return ties
-    by_name = {one.name: one for one, _ in found}
-    with (
-        open_store(home, write=True) as store,
-        store.transaction(author or Author(Channel.WORKER), now=now) as txn,
-    ):
-        for one in ties:
-            if len(store.live_entries([one.new, one.old])) == 2:
-                scope = by_name[one.new].scopes
-                txn.put_statement(Statement(one.new, PREDICATE, one.old, scopes=scope))
-        if scopes is None:
-            txn.set_cursor(CURSOR, seq)
-            txn.set_cursor(LAST, int(now.timestamp()))
+    likely = _ties(found, idf, since)  # the store is let go of: this may take a while
+    own = {one.name: one.scopes for one, _ in found}
+    with open_store(home, write=not dry_run) as store:
+        ties = [one for one in likely if _is_missing(store, one)]
+        if dry_run:
+            return ties
+        with store.transaction(author or Author(Channel.WORKER), now=now) as txn:
+            for one in ties:
+                txn.put_statement(Statement(one.new, PREDICATE, one.old, scopes=own[one.new]))
+            if scopes is None:
+                txn.set_cursor(CURSOR, seq)
+                txn.set_cursor(LAST, int(now.timestamp()))
     return ties
 
 
@@ -91,11 +89,12 @@ def is_due(home: Path, hours: int, now: datetime) -> bool:
     return int(now.timestamp()) - last >= hours * 3600
 
 
-def _known(store: Store, tie: Tie) -> bool:
-    """Tell whether two entries are tied already, by whatever predicate."""
-    return any(
-        {one.subject, one.object} == {tie.new, tie.old} for one in store.statements_of(tie.new)
-    )
+def _is_missing(store: Store, tie: Tie) -> bool:
+    """Tell whether both are still shown, and not tied already, by whatever predicate."""
+    if len(store.live_entries([tie.new, tie.old])) < 2:
+        return False
+    ends = ({one.subject, one.object} for one in store.statements_of(tie.new))
+    return {tie.new, tie.old} not in ends
 
 
 def _ties(found: Sequence[tuple[Entry, int]], idf: Mapping[str, float], since: int) -> list[Tie]:
@@ -124,7 +123,8 @@ def _ties(found: Sequence[tuple[Entry, int]], idf: Mapping[str, float], since: i
             ]
             ties += sorted(scored, key=lambda tie: (-tie.share, tie.old))[:_EACH]
         for term in concepts[one.name]:
-            having[term].append(one)
+            if len(having[term]) < _COMMON:  # a word of so many says nothing of any
+                having[term].append(one)
     return ties
 
 
