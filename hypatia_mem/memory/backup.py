@@ -23,10 +23,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.capture import paths
-from hypatia_mem.errors import Conflict, HypatiaError, NotFound, Refused, StoreCorrupt, StoreError
+from hypatia_mem.errors import (
+    Conflict,
+    HypatiaError,
+    NotFound,
+    Refused,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+)
 
 if TYPE_CHECKING:
     from hypatia_mem.model import Author
+    from hypatia_mem.store import snapshot
 
 __all__ = [
     "FOLDER",
@@ -48,6 +57,7 @@ VERSION = 1
 MANIFEST = "manifest.json"
 KEEP = 5
 _CHUNK = 1 << 20
+_TRIES = 5
 _SECRETS = ("key", "keys", "forgotten")
 
 
@@ -91,6 +101,11 @@ def create(home: Path, *, now: datetime, reason: str = "") -> Backup:
 
     Nothing is left behind when it fails.
     """
+    return _created(home, now=now, reason=reason)[0]
+
+
+def _created(home: Path, *, now: datetime, reason: str) -> tuple[Backup, snapshot.Mark]:
+    """Make a backup; return by what the state of the store is known that is in it, too."""
     from hypatia_mem.store import snapshot
 
     _refuse_empty(home)
@@ -100,7 +115,7 @@ def create(home: Path, *, now: datetime, reason: str = "") -> Backup:
     temporary = base / f".{id_}.{os.getpid()}"
     temporary.mkdir(mode=0o700)
     try:
-        packed, _ = snapshot.pack(home, temporary / paths.STORE, now)
+        packed, mark = snapshot.pack(home, temporary / paths.STORE, now)
         _copy_secrets(home, temporary)
         _copy_tree(home / "archive", temporary / "archive")
         manifest = _manifest(temporary, now, reason, packed.seq, packed.counts, _key_id(home))
@@ -109,7 +124,7 @@ def create(home: Path, *, now: datetime, reason: str = "") -> Backup:
         snapshot.sync_folder(base)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return _read(base / id_)
+    return _read(base / id_), mark
 
 
 def backups(home: Path, *, automatic: bool = False) -> list[Backup]:
@@ -197,27 +212,16 @@ def prune(home: Path, *, keep: int, dry_run: bool = False) -> list[Backup]:
 def restore(home: Path, backup: Backup, *, author: Author, now: datetime) -> Restored:
     """Put a backup in the place of the present store. Call it with no worker running.
 
-    The present is backed up first; a store that cannot be read any more is set aside instead, and
-    nothing of it is thrown away. Raises Refused when the backup is damaged or another memory's,
-    and what the store raises; until the new file is in its place nothing has changed.
+    The present is backed up first, with all that was stored until the exchange; a store that cannot
+    be read any more is set aside instead, and nothing of it is thrown away. Raises Refused when the
+    backup is damaged or another memory's, StoreBusy when writers never pause, and what the store
+    raises; until the new file is in its place nothing has changed.
     """
-    from hypatia_mem.store import snapshot
     from hypatia_mem.store.connection import open_store
-    from hypatia_mem.store.lease import lease
 
     _refuse_damaged(home, backup)
     _refuse_foreign(home, backup)
-    saved, kept = _save_present(home, backup, now)
-    temporary = home / f".{paths.STORE}.{os.getpid()}"
-    try:
-        _copy(backup.store, temporary)
-        with lease(home, write=True):
-            for log in home.glob(paths.STORE + ".*"):
-                log.unlink(missing_ok=True)
-            temporary.replace(home / paths.STORE)
-            snapshot.sync_folder(home)
-    finally:
-        temporary.unlink(missing_ok=True)
+    saved, kept = _exchange(home, backup, now)
     try:
         _copy_tree(backup.path / "archive", home / "archive", missing_only=True)
         with open_store(home, write=True) as store:
@@ -312,17 +316,52 @@ def _settle(home: Path) -> None:
     curate.refresh(home)
 
 
-def _save_present(home: Path, backup: Backup, now: datetime) -> tuple[Backup | None, Path | None]:
-    if not (home / paths.STORE).exists():
-        return None, None
+def _exchange(home: Path, backup: Backup, now: datetime) -> tuple[Backup | None, Path | None]:
+    """Put a backup's store in the place of the present one, which is kept as it was to the last.
+
+    A backup of the present takes no lease for long, so somebody may store something after it. That
+    must not be lost between the two: only the very file that was kept is replaced, and another one
+    is kept anew. Returns what was kept: a backup, or a folder of what could not be read.
+    """
+    from hypatia_mem.store import snapshot
+    from hypatia_mem.store.lease import lease
+
+    temporary = home / f".{paths.STORE}.{os.getpid()}"
     try:
-        return create(home, now=now, reason=f"before restoring {backup.id}"), None
+        _copy(backup.store, temporary)
+        for _ in range(_TRIES):
+            saved, kept, mark = _save_present(home, backup, now)
+            with lease(home, write=True):
+                if kept is not None or snapshot.mark_of(home) == mark:
+                    for log in home.glob(paths.STORE + ".*"):
+                        log.unlink(missing_ok=True)
+                    temporary.replace(home / paths.STORE)
+                    snapshot.sync_folder(home)
+                    return saved, kept
+            if saved is not None:  # the next one holds all that is in it
+                shutil.rmtree(saved.path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    raise StoreBusy(
+        "the store was written again and again while it was backed up; nothing was changed",
+        hint="Try again when no session is busy.",
+    )
+
+
+def _save_present(
+    home: Path, backup: Backup, now: datetime
+) -> tuple[Backup | None, Path | None, snapshot.Mark | None]:
+    if not (home / paths.STORE).exists():
+        return None, None, None
+    try:
+        saved, mark = _created(home, now=now, reason=f"before restoring {backup.id}")
+        return saved, None, mark
     except StoreCorrupt:
         kept = home / paths.QUARANTINE / f"{now:%Y%m%dT%H%M%S%f}"
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in [*home.glob(paths.STORE + ".*"), home / paths.STORE]:
             _copy(path, kept / path.name)
-        return None, kept
+        return None, kept, None
 
 
 def _refuse_empty(home: Path) -> None:

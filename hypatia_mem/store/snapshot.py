@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
+    "Mark",
     "Snapshot",
     "copy_store",
     "make_snapshot",
+    "mark_of",
     "newest_verified",
     "pack",
     "remove_older",
@@ -42,7 +44,7 @@ __all__ = [
 
 KEEP = 3
 _TRIES = 3
-_Mark: TypeAlias = tuple[int, int, int, int]
+Mark: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def make_snapshot(home: Path, *, deadline: float = 10.0) -> Snapshot:
     return snapshot
 
 
-def _made(home: Path, deadline: float) -> tuple[Snapshot, _Mark]:
+def _made(home: Path, deadline: float) -> tuple[Snapshot, Mark]:
     made = datetime.now(UTC).replace(tzinfo=None)
     final = home / "snapshots" / f"{made:%Y%m%dT%H%M%S%f}.duckdb"
     snapshot, mark = pack(home, final, made, deadline)
@@ -76,7 +78,7 @@ def _made(home: Path, deadline: float) -> tuple[Snapshot, _Mark]:
     return snapshot, mark
 
 
-def pack(home: Path, final: Path, made: datetime, deadline: float = 10.0) -> tuple[Snapshot, _Mark]:
+def pack(home: Path, final: Path, made: datetime, deadline: float = 10.0) -> tuple[Snapshot, Mark]:
     """Put a verified copy of the store at ``final``, without a note; and by what it was a copy of.
 
     The copy holds no dead space and no deleted bytes. Raises what ``make_snapshot`` raises.
@@ -120,7 +122,7 @@ def rewrite(home: Path, *, deadline: float = 10.0) -> Snapshot:
             snapshot, mark = _made(home, deadline)
             _copy(snapshot.path, temporary)
             with lease(home, write=True, deadline=deadline):
-                if _mark_of(home) == mark:
+                if mark_of(home) == mark:
                     temporary.replace(home / FILE)
                     sync_folder(home)
                     return snapshot
@@ -132,13 +134,19 @@ def rewrite(home: Path, *, deadline: float = 10.0) -> Snapshot:
     )
 
 
-def _mark_of(home: Path) -> _Mark:
-    """Return what tells a state of the store's file from every other; a log makes it another."""
-    found = (home / FILE).stat()
+def mark_of(home: Path) -> Mark | None:
+    """Return what tells a state of the store's file from every other; None where there is none.
+
+    A log makes it another state.
+    """
+    try:
+        found = (home / FILE).stat()
+    except FileNotFoundError:
+        return None
     return found.st_ino, found.st_size, found.st_mtime_ns, len(_logs(home))
 
 
-def copy_store(home: Path, target: Path, deadline: float = 10.0) -> _Mark:
+def copy_store(home: Path, target: Path, deadline: float = 10.0) -> Mark:
     """Copy the store's file; readers are not disturbed, a writer waits as long as the copy takes.
 
     Never called by a process that has the store attached: closing the file would drop its lock.
@@ -149,7 +157,8 @@ def copy_store(home: Path, target: Path, deadline: float = 10.0) -> _Mark:
     with open_store(home, write=write, deadline=deadline):
         pass
     with lease(home, write=False, deadline=deadline):
-        mark = _mark_of(home)
+        mark = mark_of(home)
+        assert mark is not None
         _copy(home / FILE, target, durable=False)
         for log in _logs(home):  # another writer was killed just now
             _copy(log, target.with_name(target.name + log.name.removeprefix(FILE)), durable=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hypatia_mem.capture import paths
-from hypatia_mem.errors import Conflict, NotFound, Refused, StoreError, UsageError
+from hypatia_mem.errors import Conflict, NotFound, Refused, StoreBusy, StoreError, UsageError
 from hypatia_mem.memory import backup, curate
 from hypatia_mem.memory.sharing import archive
 from hypatia_mem.model import Author, Channel, Entry
@@ -253,3 +253,50 @@ def test_a_revised_backup_is_as_whole_as_before(own: World) -> None:
     assert b"red pump" not in after.store.read_bytes()
     assert not one.store.exists()
     assert (after.path / "archive" / "plan.txt").exists()
+
+
+def test_what_is_stored_while_the_present_is_kept_is_kept_too(
+    own: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing falls between the backup of the present and the exchange."""
+    first = backup.backups(own.home)[-1].id
+    real = backup._created
+    late = iter(["late", "later"])
+
+    def slowly(home: Path, **options: object) -> object:
+        made = real(home, **options)
+        for name in late:  # somebody else's write, after the copy and before the exchange
+            own.put(name, f"the words of {name}")
+            break
+        return made
+
+    monkeypatch.setattr(backup, "_created", slowly)
+    before = len(backup.backups(own.home))
+    done = own.restore(first)
+    assert done.saved is not None
+    assert "late" not in own.contents()
+    monkeypatch.setattr(backup, "_created", real)
+    own.restore(done.saved.id)
+    assert {"late", "later"} <= set(own.contents())
+    assert len(backup.backups(own.home)) == before + 2  # one for each restore, none half way
+
+
+def test_a_restore_gives_up_when_writers_never_pause(
+    own: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = backup.backups(own.home)[-1].id
+    real = backup._created
+    count = iter(range(100))
+
+    def never(home: Path, **options: object) -> object:
+        made = real(home, **options)
+        own.put(f"late-{next(count)}", "words")
+        return made
+
+    monkeypatch.setattr(backup, "_created", never)
+    before = own.contents()
+    with pytest.raises(StoreBusy, match="nothing was changed"):
+        own.restore(first)
+    after = own.contents()
+    assert set(before) < set(after)
+    assert len([one for one in backup.backups(own.home) if one.reason]) <= 1
