@@ -11,8 +11,8 @@ Tables (columns are stable names; the query language compiles to them):
 - ``version``, ``statement_version``: every earlier state of an entry and of a statement, the whole
   row; the last one of what was deleted too. What is forgotten leaves none. ``image``: the rows of
   the small tables before and after a command changed them, which is what undoing it needs.
-- ``mutation``: the ledger. ``touched``: which names changed at which ledger sequence (what the
-  search index follows; not part of the ledger, and erasable).
+- ``mutation``: the ledger. ``touched``: which names changed at which ledger sequence, but for
+  new messages (what the search index follows; not part of the ledger, and erasable).
 - ``tombstone``: keyed digests of what was forgotten. ``project``, ``root``: identities of folders.
 - ``cursor``: how far spool segments and transcripts have been read. ``meta``, ``migration``.
 - ``job``: cold work that failed or is under way elsewhere. ``spend``: calls of models and what they
@@ -456,6 +456,15 @@ _M007 = tuple(
     for column in ("target", "part", "sketch")
 )
 
+# That a message is new the index learns from the ledger, which has its name.
+_M008 = (
+    """
+    DELETE FROM touched WHERE seq IN (
+        SELECT seq FROM mutation WHERE verb = 'create message' AND starts_with(target, 'msg-')
+    )
+    """,
+)
+
 # (name, statements), in order; a name never changes its meaning.
 MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m001_create_tables", _M001),
@@ -465,6 +474,7 @@ MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m005_keep_verdicts", _M005),
     ("m006_keep_jobs_and_spending", _M006),
     ("m007_sketch_the_forgotten", _M007),
+    ("m008_note_new_messages_once", _M008),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -375,7 +375,14 @@ class Store:
         (``ledger.Key.document_id``), for what is deleted leaves no name behind.
         """
         found = self.execute(
-            "SELECT seq, name, kind FROM touched WHERE seq > ? ORDER BY seq LIMIT ?", [seq, limit]
+            """
+            SELECT seq, name, kind FROM touched WHERE seq > $1
+            UNION ALL
+            SELECT seq, target, 'knowledge' FROM mutation
+            WHERE seq > $1 AND verb = 'create message' AND starts_with(target, 'msg-')
+            ORDER BY seq LIMIT $2
+            """,
+            [seq, limit],
         )
         return [(int(row[0]), str(row[1]), str(row[2])) for row in found.fetchall()]
 

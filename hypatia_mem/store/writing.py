@@ -230,6 +230,7 @@ class Writing:
     ) -> int:
         """Add a ledger row, and tell the search index that the name changed.
 
+        Of a new message the ledger itself has the name, and tells it (``Store.changed_since``).
         Returns the row's sequence number, which the state that it speaks of carries.
         """
         target = rows.clean(target)
@@ -243,7 +244,7 @@ class Writing:
             after_digest=after and self._key.digest("content", after)[:32],
             reason=reason,
         )
-        if index:
+        if index and not (plain and verb == "create" and kind == "message"):
             catalog = "statement" if kind == "statement" else "knowledge"
             name = target
             if verb in ("delete", "forget"):  # what is gone leaves no name behind
