@@ -127,6 +127,9 @@ COMMANDS: dict[str, Row] = {
     "tidy": Row(_ROOM + "tidy", "tidy", "Tie what is new to what was known before."),
     "cascade": Row(_ROOM + "cascade", "cascade", "Summaries of old messages: status, plan, run."),
     "jobs": Row(_ROOM + "jobs", "jobs", "Cold work: what is due or failed; retry, drop."),
+    "retention": Row(
+        _ROOM + "retention", "retention", "Let go of old sessions; a year becomes one summary."
+    ),
     "pressure": Row(
         _ROOM + "pressure", "pressure", "How full the contexts of running sessions are."
     ),

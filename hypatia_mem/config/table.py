@@ -62,6 +62,8 @@ class Settings:
     pressure_small_window: int = 32_000
     pressure_small_condense: int = 60
     pressure_small_persist: int = 80
+    retention_sessions: int = 30
+    retention_days: int = 90
     preserve_orphans: bool = False
     cascade_max_level: int = 8
     embedding_model: str = "auto"
@@ -414,6 +416,20 @@ SETTINGS: Mapping[str, Setting] = {
             "What pressure_persist is for small windows.",
             least=0,
             most=100,
+        ),
+        Setting(
+            "retention_sessions",
+            "whole",
+            "So many of a project's newest sessions retention leaves whole.",
+            least=0,
+            most=1_000_000,
+        ),
+        Setting(
+            "retention_days",
+            "whole",
+            "And every session younger than so many days.",
+            least=1,
+            most=36_500,
         ),
         Setting(
             "preserve_orphans",

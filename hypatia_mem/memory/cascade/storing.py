@@ -39,8 +39,16 @@ def store_made(
         return put(txn, batch, made)[1]
 
 
-def put(txn: Any, batch: Batch, made: making.Made) -> tuple[Outcome, Done | None]:  # noqa: ANN401
-    """Store a summary in an open transaction; None when its batch was overtaken."""
+def put(
+    txn: Any,  # noqa: ANN401 - a transaction of the store
+    batch: Batch,
+    made: making.Made,
+    tags: tuple[str, ...] = (),
+) -> tuple[Outcome, Done | None]:
+    """Store a summary in an open transaction; None when its batch was overtaken.
+
+    ``tags`` stand behind those of its level.
+    """
     from hypatia_mem.store import summaries
 
     scopes = batch.scopes
@@ -49,7 +57,7 @@ def put(txn: Any, batch: Batch, made: making.Made) -> tuple[Outcome, Done | None
     entry = Entry(
         name=name,
         content=made.content,
-        tags=("summary", f"summary {batch.level}"),
+        tags=("summary", f"summary {batch.level}", *tags),
         scopes=scopes,
         kind="summary",
         session_id=sessions.pop() if len(sessions) == 1 else "",
