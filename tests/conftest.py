@@ -16,6 +16,19 @@ settings.register_profile("explore", max_examples=1000)
 settings.load_profile("explore" if os.environ.get("HYPATIA_TEST_EXPLORE") else "fixed")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the first case of every table that is marked ``deep`` stay a unit test."""
+    seen: set[str] = set()
+    for item in items:
+        if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+            continue
+        function, _, _ = item.nodeid.partition("[")
+        if function not in seen:
+            item.own_markers = [mark for mark in item.own_markers if mark.name != "deep"]
+        seen.add(function)
+
+
 @pytest.fixture(autouse=True)
 def fenced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
     """Point every home at a temporary one; a test that needs the real one has no way to it."""

@@ -128,6 +128,7 @@ def test_no_other_room_reaches_into_a_transaction():
     assert found == []
 
 
+@pytest.mark.deep
 def test_a_transaction_is_made_in_one_place():
     made = [
         name

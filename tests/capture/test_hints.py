@@ -106,6 +106,7 @@ def test_it_imports_nothing() -> None:
     assert run.stdout.strip() == "['hypatia_mem.capture.hints']"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "piece",
     [

@@ -44,6 +44,7 @@ def test_a_planted_secret_is_gone(kind: str) -> None:
         assert redact_text(out) == out, case.name
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_planted_secret_is_gone_from_both_events(kind: str) -> None:
     """As a prompt and as an answer, in the JSON the client writes."""
@@ -166,6 +167,7 @@ def test_lone_surrogates_survive_as_escapes() -> None:
     assert out == b'{"prompt":"\\ud83d password=[REDACTED:password]"}'
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "piece",
     [

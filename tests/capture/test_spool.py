@@ -355,6 +355,7 @@ def test_removed_segment_is_gone_and_a_grown_one_stays(home):
     assert prompts(path) == [3]
 
 
+@pytest.mark.deep
 @posix_only
 def test_no_record_is_lost_to_a_remover(home):
     """Removing what is drained, beside a writer, over and over: each record is seen once."""

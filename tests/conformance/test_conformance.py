@@ -194,6 +194,7 @@ def test_no_payload_is_a_field_name(payload):
             compile_query(parse_value(planted(template, payload)))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("payload", INJECTION["payloads"])
 def test_a_payload_is_a_value_like_any_other(world, payload):
     """It is in the parameters and never in the SQL; both ways of asking agree on what it finds."""

@@ -378,6 +378,7 @@ def test_the_published_lines_do_what_the_skill_says(by_shell, steps):
         check(step, by_shell(step.line))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("steps", SKILLS)
 def test_the_words_of_the_lines_do_what_the_skill_says(here, steps):
     """Without a shell, as often as the other tests."""
@@ -386,6 +387,7 @@ def test_the_words_of_the_lines_do_what_the_skill_says(here, steps):
     assert len(ran) >= len(steps) - 3
 
 
+@pytest.mark.deep
 def test_the_first_lines_by_a_shell(by_shell):
     """Quotes, line breaks and all: a message as it is recorded, and read again."""
     for step in MEMORY[2:3] + MEMORY[5:6]:

@@ -75,6 +75,7 @@ def test_what_cannot_be_done_is_a_sentence_and_a_code(fenced, memory):
     assert run("uninstall", "--purge", "--keep-data").returncode == 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
@@ -91,6 +92,7 @@ def test_data_goes_only_when_it_was_said(fenced, memory, arguments, kept):
     assert not (fenced / ".claude").exists()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("answer", "kept"), [("y", False), ("n", True), ("", True)])
 def test_at_a_terminal_it_asks(fenced, memory, answer, kept):
     run("install")
@@ -115,6 +117,7 @@ def test_at_a_terminal_it_asks(fenced, memory, answer, kept):
     assert (memory / "memory.duckdb").exists() == kept
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_worker_is_gone_before_the_data(fenced, memory, stopped):
     """A worker that still writes would bring the removed home back."""

@@ -284,6 +284,7 @@ DOCUMENTS = st.dictionaries(KEYS, VALUES, max_size=3).flatmap(
 )
 
 
+@pytest.mark.deep
 @hypothesis_settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     DOCUMENTS,

@@ -32,6 +32,7 @@ def nothing(text, catalog):
     return []
 
 
+@pytest.mark.deep
 @settings(max_examples=400, deadline=None)
 @given(JSON)
 def test_any_json_is_a_query_or_an_expression_error(value):

@@ -74,6 +74,7 @@ def walk(ask, where, *operands, **how):
     return [(row["triple"], row["hop"]) for row in ask(where, query, **how)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_walk_is_what_networkx_finds(seed, direction):
@@ -109,6 +110,7 @@ def test_a_complete_graph_ends(depth):
     assert time.monotonic() - began < SECONDS
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("start", "direction"), [("n0", "forward"), ("n5000", "both")])
 def test_a_chain_of_ten_thousand_ends(start, direction):
     """As deep as it is long, in hop order."""

@@ -85,6 +85,7 @@ def test_a_backup_is_whole_private_and_listed(made: World) -> None:
     assert backup.find(made.home, "latest") == backup.find(made.home, one.id[:10]) == one
 
 
+@pytest.mark.deep
 def test_going_back_keeps_the_present_and_going_forth_again_is_the_original(own: World) -> None:
     own.put("pump", "the green pump starts first")
     own.put("gauge", "the gauge is new")
@@ -101,6 +102,7 @@ def test_going_back_keeps_the_present_and_going_forth_again_is_the_original(own:
         assert store.ledger(limit=1)[0]["verb"] == "restore operation"
 
 
+@pytest.mark.deep
 def test_what_was_forgotten_since_is_not_brought_back(own: World) -> None:
     """Not a row, not a byte, not by a second restore; its neighbour comes back."""
     own.put("valve", "the blue valve was moved")
@@ -145,6 +147,7 @@ def test_a_store_that_cannot_be_read_is_set_aside_not_thrown_away(own: World) ->
     assert own.contents()["motor"] == "the motor runs hot"
 
 
+@pytest.mark.deep
 def test_a_snapshot_of_the_worker_can_be_gone_back_to(own: World) -> None:
     one = snapshot.make_snapshot(own.home)
     own.put("motor", "the motor runs cold")
@@ -221,6 +224,7 @@ def test_without_room_nothing_is_left_behind(own: World, monkeypatch: pytest.Mon
     assert [path for path in (own.home / backup.FOLDER).iterdir() if path.name[:1] == "."] == []
 
 
+@pytest.mark.deep
 def test_without_room_after_the_exchange_it_says_so_and_where_the_present_is(
     own: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

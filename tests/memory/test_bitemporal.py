@@ -82,6 +82,7 @@ def backfilled(home):
     return home
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("moment", "known", "names"),
     [
@@ -111,6 +112,7 @@ def test_without_a_time_search_finds_all_and_says_when_it_was_true(backfilled):
     assert held(backfilled) == {"new"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("order", [("old", "new"), ("new", "old")])
 def test_facts_may_arrive_in_any_order(home, order):
     """What is learnt later may have been true before."""
@@ -138,6 +140,7 @@ def test_intervals_may_overlap_and_may_have_no_ends(home):
     assert read(home, at(8)) == {"new", "wide"}
 
 
+@pytest.mark.deep
 def test_a_corrected_interval_leaves_the_earlier_belief_readable(backfilled):
     """It ended in May and not in June: what was believed yesterday can still be read."""
     corrected = NOW + timedelta(days=1)
@@ -152,6 +155,7 @@ def test_a_corrected_interval_leaves_the_earlier_belief_readable(backfilled):
     assert read(backfilled, at(6), corrected) == {"new"}
 
 
+@pytest.mark.deep
 def test_what_was_deleted_since_was_known_and_what_was_forgotten_is_not(backfilled):
     later = NOW + timedelta(days=1)
     write(backfilled, lambda txn: txn.delete_entry("old"), later)

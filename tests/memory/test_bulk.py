@@ -60,6 +60,7 @@ def test_the_numbers_are_those_of_the_list_that_the_filters_leave(shelf):
     assert {name for name, one in _entries(shelf).items() if "old" in one.tags} == {"n-2", "n-0"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("verb", "value", "holds"),
     [
@@ -123,6 +124,7 @@ def test_numbers_of_a_list_that_has_changed_are_refused(shelf):
     assert _change(shelf, "delete", "1", token=token).names == ("new",)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("verb", "select", "value", "error"),
     [

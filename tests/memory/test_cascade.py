@@ -51,6 +51,7 @@ def test_level_1_begins_at_the_share_of_the_window_and_not_before(home, missing,
     assert len(links(home)) == 2 * made
 
 
+@pytest.mark.deep
 def test_sixteen_of_a_level_make_one_of_the_next_and_never_fifteen(home):
     """15 wait, the 16th completes them, the oldest are taken and what is left waits again."""
     texts = talk(18)
@@ -68,6 +69,7 @@ def test_sixteen_of_a_level_make_one_of_the_next_and_never_fifteen(home):
     assert_whole(home)
 
 
+@pytest.mark.deep
 def test_tiers_grow_upward_as_long_as_a_level_is_full(home):
     """3^3 of level 1 at a batch of three: every tier, to the last one."""
     fill(home, talk(27))
@@ -89,6 +91,7 @@ def test_sixteen_by_sixteen(home):
     assert_whole(home)
 
 
+@pytest.mark.deep
 def test_the_highest_level_is_the_users(home):
     fill(home, talk(16))
     run(home, settings(cascade_batch=4, cascade_max_level=2))
@@ -117,6 +120,7 @@ def test_the_newest_messages_stay_as_they_are(home):
     assert covered == {"msg-s-1-1", "msg-s-1-2"}
 
 
+@pytest.mark.deep
 def test_a_full_context_is_a_reason_of_its_own_once(home):
     """However few messages there are; again only after the context was emptied in between."""
 
@@ -146,6 +150,7 @@ def test_a_full_context_is_a_reason_of_its_own_once(home):
 # --- whose, and in which order --------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_projects_are_never_mixed_and_sessions_never_shuffled(home):
     """Two sessions side by side: each stays together, its turns in order, told apart by headings."""
     texts = talk(8, length=120)
@@ -211,6 +216,7 @@ def test_what_failed_is_tried_later_and_nothing_is_lost(home):
     assert_whole(home)
 
 
+@pytest.mark.deep
 def test_after_some_attempts_it_is_given_up_until_a_person_asks(home):
     fill(home, talk(1))
     summariser = Failing(*range(1, 100))
@@ -287,6 +293,7 @@ def test_a_batch_that_changed_while_it_was_condensed_is_left_alone(home):
     assert_whole(home)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("forget", [True, False], ids=["forgotten", "deleted"])
 def test_a_summary_goes_with_its_source_and_the_rest_is_summarised_again(home, forget):
     """Up the whole tree, in the same transaction; the tiers are the same afterwards."""
@@ -314,6 +321,7 @@ def test_a_summary_goes_with_its_source_and_the_rest_is_summarised_again(home, f
     assert_whole(home)
 
 
+@pytest.mark.deep
 def test_what_ever_stood_on_something_is_found_whole_each_time_it_is_asked(home):
     """DuckDB 1.5 loses rows of some recursive queries, about once in seven times."""
     fill(home, talk(8))
@@ -326,6 +334,7 @@ def test_what_ever_stood_on_something_is_found_whole_each_time_it_is_asked(home)
             assert set(erasing.summaries_on(store, ["msg-s-1-1"])) == set(gone)
 
 
+@pytest.mark.deep
 def test_earlier_summaries_of_what_is_forgotten_later_leave_no_state_either(home):
     """A summary taken out for another reason held the words too."""
     fill(home, talk(2))
@@ -342,6 +351,7 @@ def test_earlier_summaries_of_what_is_forgotten_later_leave_no_state_either(home
     assert summaries(home) == []
 
 
+@pytest.mark.deep
 def test_a_forget_by_command_leaves_no_summary_after_the_next_pass(home):
     """Whatever door it came by: a summary that lacks a source does not stay."""
     fill(home, talk(4))

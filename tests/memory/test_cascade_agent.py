@@ -86,6 +86,7 @@ def test_what_the_agent_leaves_undone_is_made_without_it(home):
 # --- trace and loss -------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_every_sentence_can_be_walked_down_to_the_words(home):
     fill(home, talk(4))
     run(home, settings(cascade_batch=2))
@@ -112,6 +113,7 @@ def test_a_source_that_changed_since_is_said_to_have(home):
     assert all(words.changed for said in traced.sentences for words in said.words)
 
 
+@pytest.mark.deep
 def test_loss_is_told_of_each_summary_and_of_all_below(home):
     fill(home, talk(4))
     run(home, settings(cascade_batch=2))
@@ -148,6 +150,7 @@ def command(home, tmp_path, monkeypatch, capsys):
     return call
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("verb", ["trace", "loss"])
 def test_a_summary_of_another_project_is_read_on_purpose_only(
     home, command, verb, tmp_path, monkeypatch
@@ -164,6 +167,7 @@ def test_a_summary_of_another_project_is_read_on_purpose_only(
     assert command(verb, top.name, "--all-projects")[0] == 0
 
 
+@pytest.mark.deep
 def test_the_commands_say_what_is_due_what_was_done_and_where_it_came_from(home, command):
     fill(home, talk(2))
     assert command("cascade", "status", "--scope", "app")[1].splitlines()[1].endswith("due now")
@@ -214,6 +218,7 @@ def test_windows_are_listed_asked_for_and_set(command):
     assert json.loads(command("cascade", "windows", "my-model-2", "--json")[1])["tokens"] == 64_000
 
 
+@pytest.mark.deep
 def test_the_worker_condenses_after_a_drain(home, monkeypatch):
     from hypatia_mem import worker
 

@@ -20,6 +20,7 @@ from tests.memory.cascade_kit import (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["forget", "suppress", "delete"])
 def test_no_summary_outlives_a_source_for_a_moment(home, how):
     """The whole tree above goes; the next pass makes the same tiers of what is left."""
@@ -57,6 +58,7 @@ def test_a_circle_of_links_is_gone_round_once(home):
     assert summaries(home) == []
 
 
+@pytest.mark.deep
 def test_what_only_has_such_a_link_stays(home):
     """The twin: a guide that names a summary of something is no summary."""
     for name, tags in (("guide", ()), ("digest", ("summary",)), ("source", ())):

@@ -83,6 +83,7 @@ def memory(home):
     return home
 
 
+@pytest.mark.deep
 def test_what_the_program_makes_keeps_all_ten(memory):
     """The control of every test below: none of them is broken by what is usual."""
     found = conduct.check(memory, Settings(), now=NOW)
@@ -96,6 +97,7 @@ def _names(store):
     return [row["name"] for row in store.run("SELECT name FROM live_entry")]
 
 
+@pytest.mark.deep
 def test_1_nothing_secret_is_stored(memory):
     secret = "ghp_" + "a1B2" * 9
     curate.remember(
@@ -125,12 +127,14 @@ def _ns(moment):
     return int((moment - datetime(1970, 1, 1)).total_seconds() * 1e9)
 
 
+@pytest.mark.deep
 def test_2_what_was_forgotten_is_no_gap(memory):
     """Its words are gone on purpose, and its place is kept."""
     curate.forget(memory, "", scope="app", ids=["msg-s-1"], author=PERSON, now=NOW)
     assert broken(memory, 2) == set()
 
 
+@pytest.mark.deep
 def test_3_a_work_unit_says_something_and_where_it_is_from(memory):
     put(memory, *unit("wu-1-loose", source=""), *unit("wu-2-empty", "## Lesson\n\n## Context\n"))
     put(memory, *unit("wu-3-good"))
@@ -149,6 +153,7 @@ def test_4_finished_work_is_looked_for_often(home, changes, holds):
     assert (broken(home, 4, replace(Settings(), **changes)) == set()) is holds
 
 
+@pytest.mark.deep
 def test_5_what_is_condensed_does_not_repeat_its_source(memory):
     long = "The pool has ten connections because the server takes no more than that. " * 6
     said(memory, "How do we pool?", "With ten connections.", long)
@@ -160,6 +165,7 @@ def test_5_what_is_condensed_does_not_repeat_its_source(memory):
     assert broken(memory, 5) == {"wu-copy"}
 
 
+@pytest.mark.deep
 def test_6_a_correction_chain_is_kept_whole(memory):
     put(memory, *unit("wu-whole", CHAIN), *unit("wu-other", "## Solution\nJust so.\n"))
     put(memory, *unit("wu-half", CHAIN.replace("## Lesson\nsomething\n", "")))
@@ -168,6 +174,7 @@ def test_6_a_correction_chain_is_kept_whole(memory):
     assert broken(memory, 6) == {"wu-half", "wu-hollow", "wu-tagged"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [

@@ -118,6 +118,7 @@ def test_forget_is_scoped(home):
         assert store.rules(["app"]) == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "again",
     ["Always  USE pnpm", "always use pnpm.", "always\u200b use pnpm", "ａｌｗａｙｓ use pnpm"],

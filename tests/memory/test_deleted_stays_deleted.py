@@ -43,6 +43,7 @@ def _ledger(world: World) -> int:
         return store.ledger_seq()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["transcript and spool", "spool alone"])
 @pytest.mark.parametrize("shown", [True, False], ids=["shown by the transcript", "hooks only"])
 @pytest.mark.parametrize("forget", [False, True], ids=["delete", "forget"])
@@ -70,6 +71,7 @@ def test_a_deleted_message_does_not_come_back(world, how, shown, forget):
     assert _said(world) == [*left, "fourth", "four"]
 
 
+@pytest.mark.deep
 def test_what_is_brought_back_is_a_message_again(world):
     """The twin: an undone deletion leaves a message that its line and its hook still find."""
     world.turn(SECRET, "noted", written=True)
@@ -107,6 +109,7 @@ def test_nothing_is_kept_by_which_the_words_could_be_tried_out(world):
     assert kept[1] == digest("done")
 
 
+@pytest.mark.deep
 def test_a_session_summary_goes_with_a_message_and_does_not_come_back(world):
     """What the client condensed holds the words too; a title it made up may."""
     world.turn("first", "one", written=True)
@@ -128,6 +131,7 @@ def test_a_session_summary_goes_with_a_message_and_does_not_come_back(world):
     assert told()[0] is None
 
 
+@pytest.mark.deep
 def test_a_title_the_client_made_goes_and_one_a_person_gave_stays(world):
     for session, line in (
         ("s-1", {"aiTitle": "Staging host"}),
@@ -147,6 +151,7 @@ def test_a_title_the_client_made_goes_and_one_a_person_gave_stays(world):
         assert store.entry("session-s-2").content == "My afternoon"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["transcript and spool", "spool alone"])
 def test_a_deleted_session_does_not_come_back_and_what_is_said_in_it_later_is_new(world, how):
     """Its turns, its title, its summary: nothing of it; and the next turn is its next turn."""
@@ -174,6 +179,7 @@ def test_a_deleted_session_does_not_come_back_and_what_is_said_in_it_later_is_ne
     assert _said(world) == ["third", "three"]
 
 
+@pytest.mark.deep
 def test_an_export_made_after_it_brings_nothing_with_it(world, tmp_path):
     world.turn(SECRET, "noted", written=True)
     world.turn("second", "two", written=True)

@@ -68,6 +68,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "app"
 
 
+@pytest.mark.deep
 def test_many_batches_are_followed_once_and_one_turn_at_once(home, folder, derivings, monkeypatch):
     monkeypatch.setattr(intake, "BATCH_RECORDS", 10)
     drain = Drain(home, Settings())
@@ -81,6 +82,7 @@ def test_many_batches_are_followed_once_and_one_turn_at_once(home, folder, deriv
     assert hits(home) == 61
 
 
+@pytest.mark.deep
 def test_what_was_put_off_is_told_of_every_project(home, folder, tmp_path, derivings, monkeypatch):
     drain = Drain(home, Settings())
     spooled(home, folder, 1)
@@ -123,6 +125,7 @@ def _failing(home, **how):
     raise search.IndexBusy("busy")
 
 
+@pytest.mark.deep
 def test_new_turns_go_before_the_rest_of_a_long_index(home, folder, monkeypatch):
     from hypatia_mem.store import indexing
 

@@ -160,6 +160,7 @@ def test_late_transcript_binds_instead_of_adding(world: World) -> None:
         assert not any(m.uuid.startswith("hook:") for m in store.messages("s-1"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("cut", range(1, 9))
 def test_a_failed_commit_loses_and_doubles_nothing(
     world: World, cut: int, monkeypatch: pytest.MonkeyPatch
@@ -263,6 +264,7 @@ def test_remember_from_a_prompt_is_in_the_brief(world: World) -> None:
     assert "[RESUMED_SESSION]" in brief
 
 
+@pytest.mark.deep
 def test_forget_from_a_prompt_holds(world: World) -> None:
     """Forgotten stays forgotten: not in rules, index or brief, and a retelling is refused."""
     world.turn("remember that the staging URL is http://stage.test:81", "ok", written=True)
@@ -364,6 +366,7 @@ def test_damaged_record_costs_itself_only(world: World) -> None:
     assert len(list((world.home / "spool" / "quarantine").iterdir())) == 1
 
 
+@pytest.mark.deep
 def test_corrupt_store_comes_back_from_snapshot_and_spool(world: World) -> None:
     """The damaged file is kept as evidence, nothing acknowledged is lost (I2)."""
     world.turn("first", "one")
@@ -416,6 +419,7 @@ def test_worktree_and_subfolder_are_the_main_repository(world: World, tmp_path: 
         assert {session.project for session, _ in store.sessions()} == {"app"}
 
 
+@pytest.mark.deep
 def test_moved_repository_keeps_its_memory(world: World, tmp_path: Path) -> None:
     """A renamed folder is the same project; a new repository at the old path is not."""
     subprocess.run(["git", "init", "-q", str(world.folder)], check=True)

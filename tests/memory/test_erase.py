@@ -192,6 +192,7 @@ def own(filled: World, tmp_path: Path) -> World:
     return filled.copy(tmp_path / "own")
 
 
+@pytest.mark.deep
 def test_it_was_everywhere_before(filled: World) -> None:
     """Without that nothing would be shown here."""
     found = {path.partition("/")[0] for path in filled.holding()}
@@ -215,6 +216,7 @@ def _names(store) -> list[str]:
     return [str(name) for (name,) in store.execute("SELECT name FROM entry").fetchall()]
 
 
+@pytest.mark.deep
 def test_no_byte_of_it_is_left_and_what_was_not_meant_is(erased: World) -> None:
     assert erased.holding() == set()
     assert erased.report.clean, erased.report.problems
@@ -269,6 +271,7 @@ def test_the_clients_own_file_is_told_of_and_not_touched(filled: World, erased: 
     assert erased.transcript.read_bytes() == filled.transcript.read_bytes()
 
 
+@pytest.mark.deep
 def test_nothing_brings_it_back(erased: World, tmp_path: Path) -> None:
     """The source by hook and transcript, every job, undo, and an older copy of the store."""
     world = erased.copy(tmp_path / "again")
@@ -294,6 +297,7 @@ def world_op(world: World) -> str:
     return str(erase.certificates(world.home)[0]["op_id"])
 
 
+@pytest.mark.deep
 def test_a_backup_from_another_disk_brings_nothing_back(
     erased: World, external: Path, tmp_path: Path
 ) -> None:
@@ -310,6 +314,7 @@ def test_a_backup_from_another_disk_brings_nothing_back(
     assert set(places.survey(world.home, [RULE])["store file"].rows) == {"entry"}  # the notice
 
 
+@pytest.mark.deep
 def test_of_what_others_say_too_the_names_are_told(own: World) -> None:
     """They stay, unless they are named or --also is said; a kept file is found by what is in it."""
     with curate.changing(own.home, PERSON, own.at()) as (_, txn):
@@ -398,6 +403,7 @@ def _is_finished(own: World) -> None:
         assert store.verify_ledger() is None
 
 
+@pytest.mark.deep
 def test_killed_on_the_way_the_next_worker_goes_on(
     own: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,7 @@ def test_the_topic_at_hand_is_left_alone_until_it_is_over(home):
     assert run(home, hours=2).kept == ()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["ended", "over", "idle"])
 def test_what_ends_the_last_topic(home, how):
     say(home, DESIGN, ended=how == "ended")
@@ -281,6 +282,7 @@ def test_three_corrections_of_a_kind_propose_a_rule(home):
     assert all(one.startswith("wu-") for one in sources)
 
 
+@pytest.mark.deep
 def test_a_rejected_proposal_is_not_made_again(home):
     for number, thing in enumerate(("orders", "users", "invoices")):
         say(home, correction(thing), session=f"s{number}", at=NOW + timedelta(days=number))
@@ -364,6 +366,7 @@ def test_a_lesson_that_would_fit_any_project_is_a_candidate(home, lesson, trust)
     assert [one.trust for one in run(home).kept] == [trust]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("rejected", [False, True])
 def test_no_lesson_is_kept_of_what_was_forgotten(home, rejected):
     """The turns still say it; what is learnt from them does not."""

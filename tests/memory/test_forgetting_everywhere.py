@@ -253,6 +253,7 @@ def _gone(world: World) -> None:
     assert not any(WORD in rule.content for rule in rules)
 
 
+@pytest.mark.deep
 def test_no_table_and_no_file_of_a_reader_holds_it(made):
     _gone(made)
     for path in [*(made.home / "briefs").rglob("*"), *made.home.glob("hypatia-mem.log*")]:
@@ -262,6 +263,7 @@ def test_no_table_and_no_file_of_a_reader_holds_it(made):
     assert typed.read_lines(made.home) == ["rules"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "command",
     [
@@ -314,6 +316,7 @@ def test_no_earlier_time_shows_it(made):
                 assert names <= {"unrelated", "rule:deploys@web"}, said
 
 
+@pytest.mark.deep
 def test_no_undoing_brings_it_back(own):
     """Neither of the forgetting nor of anything before or after that touched the same."""
     with own.change(name="later") as txn:
@@ -341,6 +344,7 @@ def test_no_version_can_be_put_back(own, words):
         history.revert(own.home, words, author=PERSON, now=own.at())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "entry",
     [
@@ -360,6 +364,7 @@ def test_no_state_of_it_is_taken_from_an_agent(own, entry):
         assert txn.put_entry(twin).verb == "created"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("triple", "taken"),
     [
@@ -407,6 +412,7 @@ def _damage(home: Path) -> None:
     file.write_bytes(data)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["damaged", "lost", "copied back by hand"])
 def test_an_older_copy_of_the_store_brings_nothing_back(own, how):
     """Forgotten after the snapshot: forgotten in what is restored from it."""
@@ -429,6 +435,7 @@ def test_an_older_copy_of_the_store_brings_nothing_back(own, how):
     assert buried.read(own.home) is not None
 
 
+@pytest.mark.deep
 def test_a_name_that_had_another_project_in_the_older_copy_is_forgotten_there_too(own):
     with own.change() as txn:
         txn.put_entry(Entry("courier", "letters go by bike", scopes=("old",)))

@@ -40,6 +40,7 @@ def made(home):
     return " ".join(one.content for one in summaries(home)).lower()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("reject", [False, True])
 @pytest.mark.parametrize("text", [SAID, LIKE])
 def test_a_summary_is_made_of_the_rest(told, text, reject):

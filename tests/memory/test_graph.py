@@ -51,6 +51,7 @@ def oracle(triples_, direction):
     return graph
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4))
 def test_walks_are_those_of_networkx(home, seed):
     """Every distance, every shortest length, every simple path, in each direction."""
@@ -73,6 +74,7 @@ def test_walks_are_those_of_networkx(home, seed):
         assert [len(path.steps) for path in way(home, a, b, direction=direction)] == wanted[:1]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
 def test_every_step_is_proved_by_its_statements(home, direction):
     """The proof are the stored triples between the two names, and all of them."""
@@ -152,6 +154,7 @@ def test_what_belongs_together_is_found_and_named(home):
     assert found == graph_rank.communities(selected(home))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
 def test_communities_share_all_names_out(home, seed):
     """Each name with a statement is in one of them, whatever the graph."""
@@ -204,6 +207,7 @@ def test_the_global_scope_is_seen_from_every_project(home):
     assert triples(selected(home, replace(HERE, scopes=("ap",)))) == [("c", "p", "d")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", [{"trust": Trust.CANDIDATE}, {"suppressed": True}])
 def test_what_is_withheld_is_never_an_end(home, how):
     """Neither as a neighbour nor on a path nor as an alias, in any scope."""
@@ -277,6 +281,7 @@ def test_entries_without_statements_come_when_asked_for(home):
     assert set(selected(home, only, alone=True).nodes) == {"a", "b"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "asked", [("works_at",), ("worksAt",), ("works at",), ("WORKS-AT", "works_at")]
 )
@@ -338,6 +343,7 @@ def test_entries_alone_count_too(home):
         selected(home, replace(HERE, max_nodes=3), alone=True)
 
 
+@pytest.mark.deep
 def test_a_long_chain_is_walked_to_its_end(home):
     """Two thousand hops, from both sides and from one, in no time worth naming."""
     fill(home, [(f"n{n}", "next", f"n{n + 1}") for n in range(2000)])
@@ -454,6 +460,7 @@ def test_two_names_of_one_thing_have_no_path(home):
         way(home, "pg", "PostgreSQL")
 
 
+@pytest.mark.deep
 def test_hostile_names_are_names(home):
     """Whatever stands in them, they are looked up, walked and shown as they are."""
     fill(home, list(zip(HOSTILE, HOSTILE[1:], HOSTILE[2:], strict=False)), HOSTILE)

@@ -54,6 +54,7 @@ def test_an_empty_graph_has_no_findings(home):
     assert found(home) == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("triples", "entries", "wrong"),
     [
@@ -141,6 +142,7 @@ def test_messages_that_are_not_linked_to_their_session_are_counted(home):
     assert one.remedy.startswith("hypatia-mem statement-create msg-s-1-1 belongTo session-s-1")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("triples", "entries", "odd"),
     [

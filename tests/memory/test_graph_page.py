@@ -396,6 +396,7 @@ def test_words_are_read_in_light_and_in_dark(show, chromium, scheme):
     chromium.ask("Emulation.setEmulatedMedia", features=[])
 
 
+@pytest.mark.deep
 @in_browser
 def test_five_hundred_names_are_there_in_a_moment(show):
     """The layout ends by itself, and the whole of it is in view."""

@@ -159,6 +159,7 @@ def _told(number: int) -> list[str]:
 EVERY_TURN = [text for number in range(6) for text in _told(number)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_store_is_mended_and_no_turn_is_lost(own: Path, damage) -> None:
     damage(own)
@@ -180,6 +181,7 @@ def test_a_damaged_store_is_mended_and_no_turn_is_lost(own: Path, damage) -> Non
         assert str(kept) in told.says
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("damage", [flipped_in_the_middle, log_of_garbage])
 def test_what_was_written_by_hand_since_the_snapshot_is_saved(own: Path, damage) -> None:
     """Where the file can be read beside the damage; what was deleted since stays deleted."""
@@ -207,6 +209,7 @@ def test_a_torn_spool_tail_costs_itself_alone(own: Path) -> None:
     assert {check.name: check.state for check in checks.survey(own)}["damage"] == "note"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("what", ["meta", "segments"])
 def test_an_unreadable_index_is_set_aside_and_made_again(own: Path, what: str) -> None:
     folder = own / "index"
@@ -253,6 +256,7 @@ def test_a_newer_store_is_left_as_it_is_and_turns_go_on_being_kept(own: Path) ->
     assert {check.name: check.state for check in checks.survey(own)}["store"] == "problem"
 
 
+@pytest.mark.deep
 def test_a_lost_log_is_told_of(own: Path) -> None:
     """The index has seen what the store does not know: turns come again, and somebody says so."""
     older = snapshot.snapshots(own)[0].path

@@ -120,6 +120,7 @@ def test_the_entries_become_one(database):
     assert (plan.tags, plan.synonyms, plan.appended) == (("port",), ("postgres", "psql"), 16)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["PostgreSQL", "postgres", "pg", "psql"])
 def test_every_name_still_finds_it(database, name):
     """In the graph and in the search."""
@@ -174,6 +175,7 @@ def test_what_a_statement_carries_comes_along(home):
     assert {key: joined[key] for key in expected} == expected
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kept", "other", "trust"),
     [
@@ -193,6 +195,7 @@ def test_a_verdict_holds_over_an_assertion(home, kept, other, trust):
         assert store.statement("a", "p", "x").trust == trust
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("entries", "content", "synonyms"),
     [
@@ -226,6 +229,7 @@ def test_names_are_given_by_any_of_their_names(database):
     assert (plan.keep, plan.gone) == ("PostgreSQL", "postgres")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
 def test_a_merge_is_a_contraction(home, seed):
     """As networkx contracts two nodes, whatever the graph."""
@@ -248,6 +252,7 @@ def test_a_merge_is_a_contraction(home, seed):
     assert len(told) == len(found) + len(plan.joined) + len(plan.dropped)
 
 
+@pytest.mark.deep
 def test_hostile_names_merge_and_come_back(home):
     """Each into the one before it."""
     names = [name for name in HOSTILE if name.strip()]
@@ -263,6 +268,7 @@ def test_hostile_names_merge_and_come_back(home):
 # --- what is refused ------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kept", "lost", "reason"),
     [
@@ -305,6 +311,7 @@ def test_another_projects_entry_is_not_merged_from_here(home):
             merge(home, *pair, force=True)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("other", ["msg-s-1-1", "session-s-1", "L1"])
 def test_what_was_said_is_never_merged(home, other):
     """Neither a message nor a session nor a summary, from either side."""
@@ -328,6 +335,7 @@ def test_a_name_and_itself_cannot_be_merged(database):
         merge(database, "PostgreSQL", "nobody")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("author", [AGENT, PERSON])
 def test_what_was_forgotten_does_not_come_back_by_a_merge(home, author):
     """For an agent it is refused, and nothing has changed; a person may."""
@@ -419,6 +427,7 @@ print(count)
 """
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
 def test_a_kill_at_any_step_leaves_all_of_it_or_nothing(database):
     """One process dies before its n-th statement of SQL; whoever comes next finds a whole store."""
@@ -442,6 +451,7 @@ def killed(home, at):
     )
 
 
+@pytest.mark.deep
 def test_a_hub_is_merged_quickly(home):
     """Fifteen hundred statements, a handful of SQL."""
     fill(

@@ -87,6 +87,7 @@ def test_a_good_answer_is_taken_however_it_is_wrapped(model, home, step):
     assert not any("Kafka" in line or "```" in line or "Here is" in line for line in lines)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("step", "kind"),
     [

@@ -136,6 +136,7 @@ def test_asked_to_stop_it_stops_and_nothing_is_held_against_the_batch(home, mode
 # --- it fails -------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("step", "state", "again"),
     [
@@ -170,6 +171,7 @@ def test_what_failed_is_asked_again_later_and_once_and_nothing_is_lost(
     assert_whole(home)
 
 
+@pytest.mark.deep
 def test_out_of_reach_one_attempt_stands_for_all_and_the_pause_grows(home, model):
     """Many batches wait; each visit asks once, less and less often, and blames no batch."""
     fill(home, talk(4))
@@ -191,6 +193,7 @@ def test_out_of_reach_one_attempt_stands_for_all_and_the_pause_grows(home, model
     assert_whole(home)
 
 
+@pytest.mark.deep
 def test_a_dead_letter_is_taken_by_extractive_and_marked_so(home, model):
     fill(home, talk(1))
     model.says(Step(""))
@@ -206,6 +209,7 @@ def test_a_dead_letter_is_taken_by_extractive_and_marked_so(home, model):
     assert_whole(home)
 
 
+@pytest.mark.deep
 def test_without_a_stand_in_a_dead_letter_waits_for_a_person(home, model):
     fill(home, talk(1))
     model.says(Step(""))
@@ -221,6 +225,7 @@ def test_without_a_stand_in_a_dead_letter_waits_for_a_person(home, model):
     assert len(run(home, one, now=later).made) == 1
 
 
+@pytest.mark.deep
 def test_what_a_model_gave_up_on_is_due_for_whoever_it_is_switched_to(home, model):
     fill(home, talk(2))
     model.says(Step(""))
@@ -232,6 +237,7 @@ def test_what_a_model_gave_up_on_is_due_for_whoever_it_is_switched_to(home, mode
     assert_whole(home)
 
 
+@pytest.mark.deep
 def test_a_part_that_failed_stays_a_part_although_there_is_too_little_for_a_batch(home, model):
     """The first of several parts fails and the others are stored: it is due again by itself."""
     fill(home, talk(18, length=350))
@@ -250,6 +256,7 @@ def test_a_part_that_failed_stays_a_part_although_there_is_too_little_for_a_batc
 # --- what a person does about it ------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_dropped_work_is_not_done_until_it_is_taken_up_again(home, model):
     fill(home, talk(2))
     one = config(model)
@@ -268,6 +275,7 @@ def test_dropped_work_is_not_done_until_it_is_taken_up_again(home, model):
 # --- nobody is asked who was not chosen -----------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("by", ["extractive", "agent", "off"])
 def test_no_model_is_asked_unless_the_file_says_so(home, model, monkeypatch, by):
     """A key in the environment and a project that would like it are not enough."""
@@ -360,6 +368,7 @@ def test_without_a_key_all_waits_and_the_remedy_is_told(home, model, monkeypatch
 # --- what it may cost -----------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_over_the_days_calls_work_waits_until_the_next_day(home, model):
     fill(home, talk(3))
     one = config(model, model_day_calls=2)
@@ -379,6 +388,7 @@ def test_a_raised_limit_holds_at_once(home, model):
     assert len(run(home, config(model, model_day_calls=9)).made) == 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("cents", ["model_day_cents", "model_call_cents"])
 def test_nothing_is_asked_that_could_cost_more_than_is_allowed(home, model, cents):
     """The most an answer can cost is what counts, before it is asked for."""
@@ -440,6 +450,7 @@ def test_prices(home, model_name, usage, micro):
     assert Meter(home, settings(), MessagesApi("", model_name)).price.micro(usage) == micro
 
 
+@pytest.mark.deep
 def test_the_estimate_comes_before_and_holds(home, model):
     fill(home, talk(4))
     one = config(model)
@@ -494,6 +505,7 @@ def test_an_answer_whose_messages_were_forgotten_is_thrown_away(home, model):
     assert_whole(home)
 
 
+@pytest.mark.deep
 def test_a_bad_answer_in_a_parcel_counts_against_its_batch_alone(home, model):
     fill(home, talk(3))
     one = config(model)

@@ -72,6 +72,7 @@ def until(condition, seconds=90.0):
         time.sleep(0.1)
 
 
+@pytest.mark.deep
 def test_turns_are_stored_while_the_model_is_silent_and_the_worker_goes_when_told(
     home, model, worker
 ):
@@ -87,6 +88,7 @@ def test_turns_are_stored_while_the_model_is_silent_and_the_worker_goes_when_tol
     assert summaries(home) == []
 
 
+@pytest.mark.deep
 def test_the_worker_condenses_by_itself_and_its_log_holds_no_words(home, model, worker):
     model.says(Step(status=429), Step(GOOD))
     text = talk(1)[0]

@@ -18,6 +18,7 @@ DOORS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("channel", list(Channel))
 def test_what_has_no_scope_is_refused(kit, door, channel):
@@ -53,6 +54,7 @@ SPELLINGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("said", "stored"), SPELLINGS)
 def test_a_predicate_is_stored_in_one_spelling_and_found_in_any(kit, said, stored):
     with kit.change() as txn:
@@ -108,6 +110,7 @@ def test_what_was_forgotten_does_not_come_back_in_another_spelling(kit):
         assert txn.put_statement(other).verb == "created"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kind", "tags", "kept", "lost"),
     [

@@ -48,6 +48,7 @@ time.sleep(float(sys.argv[2]))
 """
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 @pytest.mark.parametrize("where", ["commit", "checkpoint"])
 def test_a_full_disk_is_no_damage_and_what_was_acknowledged_stays(kit, where):

@@ -36,6 +36,7 @@ def ask(kit):
     return rows
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("conditions", "hits", "narrow", "names"),
     [

@@ -58,6 +58,7 @@ def test_a_message_is_an_entry_with_exactly_three_headings(kit):
         assert store.messages("s-1")[0].text == text
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("bad", HOSTILE)
 def test_any_text_anywhere_is_stored_and_found_again(kit, bad):
     session = "s" + bad
@@ -322,6 +323,7 @@ def test_after_a_failed_statement_the_same_store_can_be_changed_again(kit):
             txn.put_entry(Entry("b", "x", scopes=("",)))
 
 
+@pytest.mark.deep
 def test_a_long_text_and_a_long_session_come_back_whole(kit):
     texts = [f"{number} " + "wörter und 知识 " * 20 for number in range(2000)]
     huge = "x" * 5_000_000

@@ -78,6 +78,7 @@ def test_merging_is_waited_for_with_the_store_free_and_the_index_locked(many, mo
     assert found(many) == {"thing-1", "thing-2"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("damage", ["seq", "meta.json", "ahead"])
 def test_a_slice_of_an_index_that_cannot_be_used_begins_anew(many, damage):
     catch_up(many.home)

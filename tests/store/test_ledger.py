@@ -42,6 +42,7 @@ def test_a_ledger_that_nobody_touched_verifies(written):
         assert store.ledger(target="e") == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("how", "found"),
     [

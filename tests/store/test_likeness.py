@@ -32,6 +32,7 @@ def counted(request):
     return same, twins, strangers
 
 
+@pytest.mark.deep
 def test_at_least_four_of_five_other_wordings_are_caught(counted):
     same = counted[0]
     assert len(same) >= 60
@@ -75,6 +76,7 @@ def test_other_things_look_different(one, other):
     assert glyphs(one) != glyphs(other)
 
 
+@pytest.mark.deep
 def test_twenty_and_twenty_through_the_gateway(kit):
     """All values forgotten in one memory; what an agent brings then, one after the other."""
     found = [case for case in cases("held_out") if len(case.same) == 5][:4]

@@ -27,6 +27,7 @@ def live(kit):
         return {row["name"] for row in store.run("SELECT name FROM live_entry")}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["rule", "taboo", "memory", "knowledge", "summary", "work-unit"])
 @pytest.mark.parametrize("channel", [Channel.CLI_AGENT, Channel.TRANSCRIPT, Channel.WORKER])
 def test_other_words_for_it_wait_with_the_reason(forgotten, kind, channel):
@@ -61,6 +62,7 @@ def test_what_a_person_said_before_it_was_forgotten_is_no_new_word(forgotten):
         assert txn.put_entry(forgotten.rule(LIKE, "rule:x")).details["quarantined"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("scopes", "waits"), [(("app",), True), (("",), True), (("z", "app"), True), (("z",), False)]
 )
@@ -80,6 +82,7 @@ HIDING = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("entry", HIDING.values(), ids=HIDING)
 def test_it_is_found_wherever_it_stands(forgotten, entry):
     with forgotten.change(forgotten.agent) as txn:
@@ -124,6 +127,7 @@ def test_an_agent_cannot_let_it_in(forgotten):
     assert live(forgotten) == set()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "statement",
     [
@@ -158,6 +162,7 @@ def test_what_ties_it_to_its_kind_comes_into_sight_with_it(forgotten):
         assert len(store.run("SELECT * FROM live_statement")) == 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
@@ -236,6 +241,7 @@ def test_the_sketch_is_keyed_and_does_not_keep_the_order(tmp_path):
     assert forms[0].isdisjoint(forms[1])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("text", ["", "yes", "the a of", "staging", "...", "👍", "\0"])
 def test_what_says_too_little_has_none(kit, text):
     with kit.change() as txn:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
+
 from hypatia_mem.memory import history, propagation
 from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
@@ -29,6 +31,7 @@ def rows(home):
         return found, store.entry("msg-s-1-2") is not None
 
 
+@pytest.mark.deep
 def test_deleted_undone_and_deleted_again(home):
     say(home)
     begun = rows(home)

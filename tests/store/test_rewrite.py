@@ -42,6 +42,7 @@ def test_rewriting_leaves_the_rows_and_no_deleted_byte(deleted):
     assert list(deleted.home.glob(f".{FILE}*")) == []
 
 
+@pytest.mark.deep
 def test_a_change_while_it_is_copied_is_not_lost(deleted, monkeypatch):
     """The copy never takes the place of a file that it was not made of."""
     real, changes = snapshot.pack, iter(["first", "second", "third", "fourth"])

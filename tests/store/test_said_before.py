@@ -41,6 +41,7 @@ def changed(home, request):
     return end
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("channel", [Channel.TRANSCRIPT, Channel.HOOK_PROMPT])
 @pytest.mark.parametrize("entry", [FIRST, OTHER])
 def test_what_was_said_before_changes_nothing(home, changed, channel, entry):

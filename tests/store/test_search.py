@@ -45,6 +45,7 @@ def names(hits):
     return [hit.name for hit in hits]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("query", "first"),
     [
@@ -65,6 +66,7 @@ def test_what_is_found(index, query, first):
     assert found[:1] == ([first] if first else [])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "query",
     [
@@ -245,6 +247,7 @@ def ahead(folder):
     (folder / "seq").write_text(f"{search.FORMAT} 999")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "damage", [older_format, garbage_meta, lost_segments, cut_segments, all_gone, ahead]
 )
@@ -290,6 +293,7 @@ def test_nobody_else_can_read_the_index(synced):
     assert {path.stat().st_mode & 0o077 for path in [folder, *folder.iterdir()]} == {0}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "text",
     [

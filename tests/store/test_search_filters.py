@@ -54,6 +54,7 @@ def twins(home):
     return index
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("filters", "found"),
     [
@@ -132,6 +133,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -323,6 +325,7 @@ def test_another_name_tells_nothing_to_another_project(kit, found):
     assert found("publicname", scopes=["other"]) == {"other,uses,Eagle"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "how", [{"trust": Trust.CANDIDATE}, {"trust": Trust.REJECTED}, {"suppressed": True}]
 )
@@ -372,6 +375,7 @@ for round in range(10_000):
 """
 
 
+@pytest.mark.deep
 def test_a_kill_while_it_is_written_leaves_a_state_that_was_committed(home):
     index = SearchIndex(home)
     for number in range(6):

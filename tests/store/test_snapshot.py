@@ -66,6 +66,7 @@ def test_a_snapshot_says_what_the_store_says(filled):
     assert left == {".duckdb", ".json"}
 
 
+@pytest.mark.deep
 def test_the_newest_three_are_kept(filled):
     made = [snapshot.make_snapshot(filled.home).path for _ in range(5)]
     assert [one.path for one in snapshot.snapshots(filled.home)] == made[:1:-1]
@@ -101,6 +102,7 @@ def removed(home):
     (home / FILE).unlink()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("damage", [header, magic, truncated, emptied, removed])
 def test_a_damaged_store_is_told_and_restored(filled, damage):
     snapshot.make_snapshot(filled.home)
@@ -138,6 +140,7 @@ def test_an_unreadable_snapshot_is_passed_over(filled):
         assert store.counts()["messages"] == 299
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("had_snapshots", [False, True])
 def test_with_nothing_usable_a_new_store_begins(filled, had_snapshots):
     if had_snapshots:

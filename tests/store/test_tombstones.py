@@ -46,6 +46,7 @@ def forgotten(kit):
     return kit
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("text", SAME)
 def test_no_spelling_of_it_is_taken_from_an_agent(forgotten, text):
     with forgotten.change(forgotten.agent) as txn:
@@ -57,12 +58,14 @@ def test_no_spelling_of_it_is_taken_from_an_agent(forgotten, text):
         assert store.ledger(limit=1)[0]["verb"] == "refuse memory"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("text", OTHER)
 def test_another_value_passes(forgotten, text):
     with forgotten.change(forgotten.agent) as txn:
         assert txn.put_entry(forgotten.rule(text, "memory:other")).verb == "created"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("channel", list(Channel))
 def test_only_a_person_lifts_it(forgotten, channel):
     person = channel in (Channel.CLI_PERSON, Channel.HOOK_PROMPT)

@@ -40,6 +40,7 @@ def live(kit):
         return {name for (name,) in found}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["port", TRIPLE])
 @pytest.mark.parametrize(
     ("author", "was", "becomes", "allowed"),
@@ -66,6 +67,7 @@ def test_who_may_say_what(kit, name, author, was, becomes, allowed):
         assert {one.reason for one in found.values()} == ({"because"} if allowed else set())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("trust", [V, R])
 @pytest.mark.parametrize("author", [AGENT, WORKER, IMPORT])
 def test_nobody_but_a_person_brings_in_a_verdict(kit, author, trust):
@@ -77,6 +79,7 @@ def test_nobody_but_a_person_brings_in_a_verdict(kit, author, trust):
         assert txn.put_entry(Entry("x", "one", scopes=("app",), trust=trust)).verb == "created"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["port", TRIPLE])
 @pytest.mark.parametrize("trust", list(Trust))
 def test_candidate_and_rejected_alone_are_withheld(kit, name, trust):
@@ -115,6 +118,7 @@ def test_an_approval_does_not_launder_what_was_rejected(kit, name):
         assert txn.set_trust(name, A).verb == "updated"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["port", TRIPLE])
 def test_a_rejection_can_be_undone_by_a_person_alone(kit, name):
     fill(kit)
@@ -163,6 +167,7 @@ def test_words_of_a_machine_are_not_what_a_person_verified(kit):
         assert trust_of(kit, "x") == expected
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("author", [WORKER, IMPORT, Author(Channel.HOOK)])
 def test_what_a_person_wrote_no_automatic_pass_writes_over(kit, author):
     with kit.change(author) as txn:

@@ -128,6 +128,7 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_each_operation_is_taken_back_whole_and_done_again_whole(desk, name):
     desk.do(prepared)
@@ -201,6 +202,7 @@ LATER_CHANGES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", LATER_CHANGES)
 def test_what_something_later_changed_is_not_taken_back_before_it(desk, name):
     desk.do(prepared)
@@ -409,6 +411,7 @@ def test_a_session_that_the_client_changed_later_keeps_that(desk):
         desk.undo(op)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "error"),
     [("nothing", NotFound), ("", NotFound), ("99", NotFound), ("0", Conflict), ("1", None)],
@@ -495,6 +498,7 @@ def attempt(store, op, verb, minute):
     return True
 
 
+@pytest.mark.deep
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ACT, max_size=12), st.lists(st.integers(-5, 5), min_size=30, max_size=30))
 def test_any_sequence_can_be_undone_to_its_start_and_redone_to_its_end(acts, jumps):

@@ -152,6 +152,7 @@ def test_a_model_ranks_its_own_vectors_only(kit):
         assert vectors.counts(store) == {"other/3": 1, "short/3": 1}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "withhold",
     [
@@ -230,6 +231,7 @@ def test_a_vector_goes_in_the_transaction_of_the_forgetting(kit):
     assert stored(kit) == 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "change",
     [

@@ -15,6 +15,7 @@ REASONS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("bad", list(itertools.product((0, 1), repeat=3)))
 def test_each_reason_withholds_an_entry_and_its_statements(kit, bad):
     with kit.change() as txn:
