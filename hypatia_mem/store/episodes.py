@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from hypatia_mem.model import Entry, Outcome, Statement
+from hypatia_mem.model import Entry, Message, Outcome, Statement
 from hypatia_mem.store import rows, summaries
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ __all__ = [
     "free_name",
     "goals",
     "last_told",
+    "open_among",
     "owe",
     "owed",
     "put",
+    "said_after",
     "set_by_agents",
     "settle",
     "sources_of",
@@ -135,6 +137,38 @@ def threads_said(
         *(str(row[0]) for row in found),
         *(one.content for one in threads(store, scopes, at=at)),
     ]
+
+
+def open_among(store: Store, names: Sequence[str], *, at: datetime) -> set[str]:
+    """Return those of these threads that are open."""
+    found = store.execute(
+        f"""
+        SELECT name FROM live_entry WHERE name IN (SELECT unnest($1::VARCHAR[])) AND {_NOW}
+          AND {_UNDONE}
+        """,  # noqa: S608 - our own clauses
+        [list(names), at],
+    ).fetchall()
+    return {str(name) for (name,) in found}
+
+
+def said_after(
+    store: Store, scopes: Sequence[str], at: datetime, most: int, *, without: str
+) -> list[tuple[str, Message]]:
+    """Return (name, message) of up to ``most`` live messages of these scopes, in order.
+
+    Those said after a time, and not in the session ``without``; without their parts.
+    """
+    found = store.run(
+        """
+        SELECT m.* REPLACE ('[]' AS parts), e.content, e.name AS entry FROM live_entry AS e
+        JOIN message AS m ON m.session_id = e.session_id AND m.turn = e.turn
+        WHERE e.kind = 'message' AND e.created_at > $1 AND list_has_any(e.scopes, $2::VARCHAR[])
+          AND e.session_id <> $3 AND m.agent_id = ''
+        ORDER BY e.created_at, e.name LIMIT $4
+        """,
+        [at, list(scopes), without, most],
+    )
+    return [(row["entry"], rows.message_of(row)) for row in found]
 
 
 def set_by_agents(store: Store, names: Sequence[str]) -> set[str]:

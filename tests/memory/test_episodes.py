@@ -341,6 +341,16 @@ def test_what_a_session_leaves_open_is_kept_when_it_ends_and_closed_when_it_is_d
     assert threads(home, later) == [TODO]
 
 
+def test_what_was_done_before_it_was_looked_at_is_not_left_open(home):
+    """Two sessions are told of in one pass: the second did what the first had left."""
+    todo(home)
+    say(home, (("user", "go", 0), ("assistant", "Done: the retry queue migration runs.", 5)), "s2",
+        at=after(300), ended=after(400))  # fmt: skip
+    todo(home, at=after(600), session="s3")
+
+    assert run(home, after(7200)).opened == ["thread-s3-2"]
+
+
 def test_a_session_that_goes_on_leaves_nothing_open_yet(home):
     say(home, (("user", "where is the queue?", 0), ("assistant", TODO, 1)))
 

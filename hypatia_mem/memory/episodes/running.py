@@ -13,7 +13,7 @@ chosen, is never waited for under the lease.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -45,6 +45,7 @@ SESSIONS = 10  # whose news are read under one lease
 MESSAGES = 2_000  # of a session that are looked at in one pass
 PASSES = 20  # times so many sessions before new turns are stored first
 OVER_MINUTES = 30  # of silence, and a session is over though nobody said so
+LEASE = 3  # episodes that are stored before the store is let go of
 THREADS = 8  # that a session leaves open at most: the latest
 SAMPLE = 1_500
 RECENT = timedelta(hours=24)  # of what is older no model is asked
@@ -85,6 +86,7 @@ class _Read:
     said: Sequence[Said]
     at: int
     owed: Range | None = None
+    open: Sequence[Entry] = ()  # the project's threads
 
     def of(self, stretch: Sequence[Exchange]) -> tuple[list[Said], list[Message]]:
         """Return what was said in a stretch, and its messages."""
@@ -95,15 +97,18 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Episode:
-    """An episode to be stored; without ``told`` only the cursor moves."""
+    """An episode to be stored; without ``told`` only the cursor moves.
+
+    ``closes``: threads that were done in it, each with the message in which it was.
+    """
 
     first: int
     last: int
     at: datetime
-    said: Sequence[Said]
     told: Told | None = None
     sources: frozenset[str] = frozenset()
     producer: str = ""
+    closes: tuple[tuple[Entry, str], ...] = ()
 
 
 def run(  # noqa: PLR0913 - what is told of, and who is asked while it is done
@@ -219,7 +224,7 @@ class _Pass:
         for read in found:
             if not (read.news.ended or self._silent(read, 60 * OVER_MINUTES)):
                 continue
-            left = still_open(read.said)[-THREADS:]
+            left = self._left(read)
             with (
                 open_store(self.home, write=True) as store,
                 store.transaction(self._as("extractive"), now=self.now) as txn,
@@ -228,6 +233,25 @@ class _Pass:
                 last = read.messages[-1].turn if read.messages else None
                 txn.set_cursor(episodes.THREADS + read.news.session_id, last or _end(store, read))
         return bool(found)
+
+    def _left(self, read: _Read) -> list[Line]:
+        """Return what a session leaves open, without what was done in others since."""
+        from hypatia_mem.store import episodes
+        from hypatia_mem.store.connection import open_store
+
+        left = still_open(read.said)[-THREADS:]
+        if not left:
+            return []
+        with open_store(self.home, write=False) as store:
+            found = episodes.said_after(
+                store,
+                read.news.scopes,
+                read.news.last_at,
+                MESSAGES,
+                without=read.news.session_id,
+            )
+        later = [Said(name, one.turn or 0, one.role, one.text, one.at) for name, one in found]
+        return [line for line in left if done_by(line.text, later, same_session=False) is None]
 
     # -- reading
 
@@ -246,7 +270,11 @@ class _Pass:
                 seen.add(one.session_id)
                 if cursor == episodes.CURSOR and not one.after:
                     one = replace(one, after=episodes.last_told(store, one.session_id))
-                found.append(_read(store, one, known))
+                read = _read(store, one, known)
+                if cursor == episodes.CURSOR:
+                    left = episodes.threads(store, one.scopes, at=self.now)
+                    read = replace(read, open=left)
+                found.append(read)
             self._weigh(store, found)
         return found
 
@@ -265,7 +293,8 @@ class _Pass:
         self, read: _Read, stretch: Sequence[Exchange], summariser: Summariser | None
     ) -> _Episode:
         said, messages = read.of(stretch)
-        plain = _Episode(said[0].turn, said[-1].turn, said[-1].at, said)
+        closes = tuple(_closed(read, said))
+        plain = _Episode(said[0].turn, said[-1].turn, said[-1].at, closes=closes)
         if not making.has_news(stretch):
             return plain
         short = synopsis(said, summariser, self._idf)
@@ -319,23 +348,23 @@ class _Pass:
         from hypatia_mem.store.connection import open_store
 
         key = episodes.CURSOR + read.news.session_id
-        with open_store(self.home, write=True) as store:
-            if not made:
-                with store.transaction(self.author, now=self.now) as txn:
-                    if read.owed is not None:
-                        episodes.settle(txn, read.owed)
-                    else:
-                        txn.set_cursor(key, _end(store, read))
-                return
-            for one in made:
-                with store.transaction(self._as(one.producer), now=self.now) as txn:
-                    if not _put(txn, read, one, report):
-                        return  # it was overtaken: the next pass reads it as it is now
-                    if read.owed is not None:
-                        episodes.settle(txn, read.owed)
-                        continue
-                    report.closed += _close_threads(txn, read, one.said, self.now)
-                    txn.set_cursor(key, one.last)
+        for start in range(0, len(made) or 1, LEASE):
+            with open_store(self.home, write=True) as store:
+                if not made:
+                    with store.transaction(self.author, now=self.now) as txn:
+                        if read.owed is not None:
+                            episodes.settle(txn, read.owed)
+                        else:
+                            txn.set_cursor(key, _end(store, read))
+                for one in made[start : start + LEASE]:
+                    with store.transaction(self._as(one.producer), now=self.now) as txn:
+                        if not _put(txn, read, one, report):
+                            return  # it was overtaken: the next pass reads it as it is now
+                        if read.owed is not None:
+                            episodes.settle(txn, read.owed)
+                            continue
+                        report.closed += _close_threads(txn, one)
+                        txn.set_cursor(key, one.last)
 
     def _as(self, producer: str) -> Author:
         return replace(self.author, producer=producer) if producer else self.author
@@ -455,13 +484,9 @@ def _open_threads(txn: Transaction, read: _Read, left: Sequence[Line]) -> list[s
     return made
 
 
-def _close_threads(txn: Transaction, read: _Read, said: Sequence[Said], now: datetime) -> list[str]:
-    """Close the project's threads that were done in what was said."""
-    from hypatia_mem.model import Statement
-    from hypatia_mem.store import episodes
-
-    closed: list[str] = []
-    for thread in episodes.threads(txn.store, read.news.scopes, at=now):
+def _closed(read: _Read, said: Sequence[Said]) -> Iterator[tuple[Entry, str]]:
+    """Yield the project's threads that were done in what was said, and the message that tells."""
+    for thread in read.open:
         same = thread.session_id == read.news.session_id
         begun = thread.created_at
         later = [
@@ -471,9 +496,25 @@ def _close_threads(txn: Transaction, read: _Read, said: Sequence[Said], now: dat
         ]
         done = done_by(thread.content, later, same_session=same)
         if done is not None:
-            outcome = txn.put_statement(
-                Statement(thread.name, episodes.CLOSED_BY, done.name, scopes=thread.scopes)
-            )
-            if outcome.verb == "created":
-                closed.append(thread.name)
+            yield thread, done.name
+
+
+def _close_threads(txn: Transaction, one: _Episode) -> list[str]:
+    """Close the threads that were done in an episode, as far as they are there and open."""
+    from hypatia_mem.model import Statement
+    from hypatia_mem.store import episodes
+
+    if not one.closes:
+        return []
+    there = episodes.open_among(txn.store, [thread.name for thread, _ in one.closes], at=txn.now)
+    said = {entry.name for entry in txn.store.live_entries(source for _, source in one.closes)}
+    closed: list[str] = []
+    for thread, source in one.closes:
+        if thread.name not in there or source not in said:
+            continue
+        outcome = txn.put_statement(
+            Statement(thread.name, episodes.CLOSED_BY, source, scopes=thread.scopes)
+        )
+        if outcome.verb == "created" and thread.name not in closed:
+            closed.append(thread.name)
     return closed

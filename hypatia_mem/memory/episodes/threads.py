@@ -36,7 +36,9 @@ def done_by(text: str, later: Iterable[Said], *, same_session: bool) -> Said | N
     for one in later:
         if answers and same_session and one.role == role:
             return one
-        if len(named) >= _LEAST and any(_tells(unit.text, named) for unit in units(one)):
+        if len(named) < _LEAST or not _may_tell(one.text, named):
+            continue
+        if any(_tells(unit.text, named) for unit in units(one)):
             return one
     return None
 
@@ -55,6 +57,15 @@ def still_open(said: Sequence[Said]) -> list[Line]:
 def _named(text: str) -> set[str]:
     """Return the telling terms of a to-do, without the words that make it one."""
     return set(words.terms(cues.UNDONE.sub(" ", text.removeprefix(UNANSWERED))))
+
+
+def _may_tell(text: str, named: set[str]) -> bool:
+    """Tell whether a message may name most of a to-do at all; cheap, for most do not.
+
+    A stem is a part of its word, but for an ``i`` that stands for ``y`` at its end.
+    """
+    low = text.casefold()
+    return sum(term.rstrip("i") in low for term in named) >= _SHARE * len(named)
 
 
 def _tells(sentence: str, named: set[str]) -> bool:
