@@ -56,6 +56,7 @@ _ENDINGS = {
     for last in {suffix[-1] for suffix in _SUFFIXES}
 }
 _CACHED = 20_000
+_LONGEST_WORD = 80  # characters; the longest German compounds have some seventy
 
 
 class Concept(NamedTuple):
@@ -258,10 +259,14 @@ def _phrases() -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(parts)})s?\b")
 
 
-@cache
+@lru_cache(maxsize=_CACHED)
 def _compound(token: str) -> tuple[Concept, ...]:
-    """Return the concepts that a long word is put together from (``Integrationstests``)."""
-    if len(token) < 9:
+    """Return the concepts that a long word is put together from (``Integrationstests``).
+
+    What is longer than any word (a blob, a minified file) is not looked through: each of its
+    beginnings would be looked up.
+    """
+    if not 9 <= len(token) <= _LONGEST_WORD:
         return ()
     for at in range(4, len(token) - 3):
         head = _concept(token[:at])

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from hypatia_mem.model import Author, Channel, Entry, Trust
-from hypatia_mem.store import keys
+from hypatia_mem.store import keys, telling
 from hypatia_mem.store.likeness import Index, sketch
 from hypatia_mem.store.lookalikes import canonical, glyphs
 from tests.store.likeness.kit import DISGUISES, cases, unrelated
@@ -99,3 +101,12 @@ def test_twenty_and_twenty_through_the_gateway(kit):
     assert trust[:20].count(Trust.CANDIDATE) >= 16
     assert trust[20:].count(Trust.CANDIDATE) == 0
     assert refused == len(DISGUISES)
+
+
+@pytest.mark.parametrize("blob", ["x" * 60_000, "Ab3" * 20_000, "ab" * 30_000 + "-" + "z" * 9])
+def test_a_blob_without_spaces_is_read_in_no_time(blob):
+    """A pasted file in one word is looked at once, not from each of its letters on."""
+    before = time.process_time()
+    assert telling.read(blob).words
+    assert time.process_time() - before < 0.3
+    assert len(telling.read("Integrationstests").words) == 2, "a long word still has its parts"
