@@ -72,9 +72,7 @@ class MessageWrites(EntryWrites):
         A turn is known by its role, its time and its words together: who says the same once more
         says something new.
         """
-        if not self._any_buried() or not self.store.run(
-            "SELECT 1 FROM mutation WHERE verb = 'forget message' LIMIT 1"
-        ):
+        if not self._any_buried() or not self._any_message_forgotten():
             return set()
         gone: set[int] = set()
         for message, number in fresh:
@@ -83,6 +81,12 @@ class MessageWrites(EntryWrites):
                 self._note("refuse", entry.name, "message", reason="forgotten before", index=False)
                 gone.add(number)
         return gone
+
+    def _any_message_forgotten(self) -> bool:
+        verb = "forget message"
+        return any(row["verb"] == verb for row in self._mutations) or bool(
+            self.store.run("SELECT 1 FROM mutation WHERE verb = ? LIMIT 1", [verb])
+        )
 
     def amend_message(self, session_id: str, turn: int, **changes: Any) -> Outcome:
         """Do what ``amend_messages`` does, for one. Raises NotFound."""

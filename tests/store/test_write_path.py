@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -63,15 +64,24 @@ def crash(home, act):
 
 
 def test_what_only_the_log_knows_to_be_forgotten_is_refused(kit):
-    rule = kit.rule("never force push")
+    rule, said = kit.rule("never force push"), kit.message(1, "my PIN is 4711")
     with kit.change() as txn:
         txn.put_entry(rule)
-    crash(kit.home, lambda txn: txn.delete_entry(rule.name, tombstone=True))
+        txn.put_messages("s-1", [said], "app")
+
+    def forget(txn):
+        for name in (rule.name, "msg-s-1-1"):
+            txn.delete_entry(name, tombstone=True)
+
+    crash(kit.home, forget)
+    again = [replace(said, uuid="again"), replace(said, uuid="new", text="push it")]
     with kit.change(kit.agent) as txn:
         assert txn.put_entry(rule).verb == "refused"
         assert txn.put_entry(kit.rule("write tests first")).verb == "created"
+        assert txn.put_messages("s-1", again, "app") == [2, 3]
     with kit.open() as store:
-        assert store.entry(rule.name) is None
+        names = (rule.name, "msg-s-1-1", "msg-s-1-2", "msg-s-1-3")
+        assert [one.name for one in store.entries(names)] == ["msg-s-1-3"]
         assert store.verify_ledger() is None
 
 
@@ -86,17 +96,23 @@ def test_the_ledger_goes_on_from_what_only_the_log_has(kit):
 
 
 def test_a_forgetting_counts_at_once_in_the_same_transaction_and_the_next(kit):
-    rules = [kit.rule("never force push"), kit.rule("always squash")]
+    said = [kit.message(number, f"secret {number}") for number in (1, 2)]
+    again = [replace(one, uuid=f"again-{one.uuid}") for one in said]
+
+    def there(store, *turns):
+        return [one.turn for one in store.entries(f"msg-s-1-{turn}" for turn in turns)]
+
     with open_store(kit.home, write=True) as store:
-        with store.transaction(kit.agent, now=kit.now) as txn:
-            assert [txn.put_entry(one).verb for one in rules] == ["created"] * 2
         with store.transaction(kit.person, now=kit.now) as txn:
-            txn.delete_entry(rules[0].name, tombstone=True)
-            with txn.acting(kit.agent):
-                assert txn.put_entry(rules[0]).verb == "refused"
-        with store.transaction(kit.agent, now=kit.now) as txn:
-            assert txn.put_entry(rules[0]).verb == "refused"
-            assert txn.update_entry(rules[1].name, content="squash").verb == "updated"
+            txn.put_messages("s-1", said, "app")
+            txn.delete_entry("msg-s-1-1", tombstone=True)
+            txn.put_messages("s-1", again[:1], "app")
+            assert there(store, 1, 2, 3) == [2]
+            txn.delete_entry("msg-s-1-2", tombstone=True)
+        with store.transaction(kit.person, now=kit.now) as txn:
+            txn.put_messages("s-1", [*again[1:], kit.message(9)], "app")
+            assert there(store, 2, 4, 5) == [5]
+        assert store.verify_ledger() is None
 
 
 def test_what_is_rolled_back_leaves_the_end_of_the_ledger_where_it_was(kit):
