@@ -1,0 +1,99 @@
+"""What holds whoever asks a model: how often, how it is called off, and what is never sent to it."""
+
+from __future__ import annotations
+
+import base64
+from datetime import timedelta
+
+import pytest
+
+from hypatia_mem.memory.spend import Meter
+from hypatia_mem.memory.summarise.messages_api import MessagesApi
+from hypatia_mem.memory.summarise.prompted import Usage
+from hypatia_mem.memory.summarise.protocol import FailureKind, SummaryFailed
+from tests.memory.cascade_kit import NOW, fill, links, run, settings
+from tests.memory.model_server import ModelServer
+
+KEY = "sk-ant-mine"
+GOOD = "NAME: retry queue\n- The retry queue loses jobs in module_0.py after 0 runs."
+
+
+class Clock:
+    """A time that passes only while it is waited for, and a little with every look."""
+
+    def __init__(self, step=0.0):
+        self.now = NOW
+        self.step = timedelta(seconds=step)
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+    def wait(self, seconds):
+        self.now += timedelta(seconds=seconds)
+
+
+def meter(home, clock, rate, **how):
+    config = settings(
+        summary_by="anthropic", model_calls_per_minute=rate, model_day_calls=1000,
+        model_day_cents=100_000,
+    )  # fmt: skip
+    one = Meter(home, config, MessagesApi(KEY), clock=clock, **how)
+    if not how:
+        one._pause = clock.wait
+    return one
+
+
+@pytest.mark.parametrize(("rate", "step"), [(1, 0.0), (3, 0.0), (3, 7.0), (5, 11.9)])
+def test_never_more_than_so_many_calls_in_any_minute(home, rate, step):
+    clock = Clock(step)
+    one = meter(home, clock, rate)
+    at = [one.reserve(Usage(10, 10)).at for _ in range(3 * rate + 1)]
+    for begin in at:
+        inside = [moment for moment in at if begin <= moment < begin + timedelta(seconds=60)]
+        assert len(inside) <= rate
+    assert at == sorted(at)
+
+
+def test_two_who_ask_share_the_rate(home):
+    """A person's run beside the worker: what counts is in the store."""
+    clock = Clock()
+    first, second = meter(home, clock, 2), meter(home, clock, 2)
+    at = [one.reserve(Usage(10, 10)).at for one in (first, second, first)]
+    assert at[2] - at[0] >= timedelta(seconds=60)
+
+
+def test_whoever_waits_for_the_rate_can_be_called_off_with_a_reason(home):
+    asked = []
+    one = meter(home, Clock(), 1, tick=lambda: asked.append(1), stop=lambda: len(asked) > 1)
+    one.reserve(Usage(10, 10))
+    with pytest.raises(SummaryFailed, match="asked to stop") as failed:
+        one.reserve(Usage(10, 10))
+    assert failed.value.failure is FailureKind.CANCELLED
+
+
+@pytest.fixture
+def model(monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    one = ModelServer().start()
+    one.says(GOOD)
+    yield one
+    one.stop()
+
+
+def test_pictures_encoded_data_reasoning_and_our_own_lines_are_not_sent(home, model):
+    """And the words around them are."""
+    data = base64.b64encode(bytes(range(256)) * 2).decode()
+    text = (
+        "The retry queue loses jobs in module_0.py after 0 runs.\n"
+        f"![shot](data:image/png;base64,{data})\n{{{{inlay::42}}}}\n[Image #3]\n{data}\n"
+        'TRIGGER:log\n[hypatia-memory] Stored: "x" (rule, global).\n'
+        "It was seen before and nobody knew why.\n" * 3
+    )
+    fill(home, [text, f"<think>plan to buy an elephant</think>\n{text}"])
+    run(home, settings(summary_by="anthropic", anthropic_url=model.url, cascade_max_tokens=1000))
+    sent = "\n".join(one.text for one in model.questions)
+    for gone in (data[:76], "data:image", "inlay", "[Image", "TRIGGER:", "Stored:", "elephant"):
+        assert gone not in sent
+    assert sent.count("The retry queue loses jobs in module_0.py after 0 runs.") == 6
+    assert {item for _, item in links(home)} == {"msg-s-1-1", "msg-s-1-2"}
