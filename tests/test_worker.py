@@ -79,6 +79,7 @@ def test_works_and_goes(home: Path, start) -> None:
     assert not worker.state(home).running
 
 
+@pytest.mark.deep
 def test_a_worker_that_finds_only_what_was_stored_before_goes_too(home: Path, start) -> None:
     """The spool of earlier sessions is kept for days; it is no work."""
     settings(home, worker_idle_seconds=0)
@@ -100,6 +101,7 @@ def test_second_worker_leaves_at_once(home: Path, start) -> None:
     assert first.poll() is None
 
 
+@pytest.mark.deep
 def test_lingering_worker_takes_what_comes(home: Path, start) -> None:
     """A prompt that arrives while the worker idles is stored without another start."""
     settings(home, worker_idle_seconds=30)
@@ -109,6 +111,7 @@ def test_lingering_worker_takes_what_comes(home: Path, start) -> None:
     assert wait_for(lambda: stored(home) == 1)
 
 
+@pytest.mark.deep
 def test_sigterm_ends_it_cleanly(home: Path, start) -> None:
     """The batch at hand is finished, the lock is free, the next worker goes on."""
     settings(home, worker_idle_seconds=30)
@@ -136,6 +139,7 @@ def test_killed_worker_leaves_no_lock(home: Path, start) -> None:
     assert stored(home) == 1
 
 
+@pytest.mark.deep
 def test_stopped_worker_is_replaced(home: Path, start, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGSTOP: the holder wakes by SIGCONT and lives, or is killed and replaced."""
     settings(home, worker_idle_seconds=30)
@@ -151,6 +155,7 @@ def test_stopped_worker_is_replaced(home: Path, start, monkeypatch: pytest.Monke
     assert wait_for(lambda: stored(home) == 1)
 
 
+@pytest.mark.deep
 def test_dead_still_worker_is_killed(home: Path, start) -> None:
     """A holder that cannot be woken is killed; its successor does the work."""
     settings(home, worker_idle_seconds=0)
@@ -174,6 +179,7 @@ def test_dead_still_worker_is_killed(home: Path, start) -> None:
     assert stored(home) == 1
 
 
+@pytest.mark.deep
 def test_clock_that_jumped_kills_nobody(home: Path, start) -> None:
     """A heartbeat from the future or the past is no proof of death: the holder goes on beating."""
     settings(home, worker_idle_seconds=30)
@@ -214,6 +220,7 @@ def test_newer_store_is_left_alone(home: Path) -> None:
     assert [s.session for s in spool.segments(str(home))] == ["s-1"], "the turn stays spooled"
 
 
+@pytest.mark.deep
 def test_damaged_store_is_set_aside_and_everything_drained_again(home: Path) -> None:
     """The session never notices; the evidence stays; doctor has a line to show."""
     said(home, "s-1", "hello")

@@ -392,6 +392,7 @@ SEQUENCES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("steps", SEQUENCES.values(), ids=SEQUENCES)
 def test_a_few_sequences_of_verbs(steps):
     """The short twin of the campaign: the same rules, four ways through."""

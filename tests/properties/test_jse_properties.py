@@ -83,6 +83,7 @@ def both(tmp_path_factory):
     made.close()
 
 
+@pytest.mark.deep
 @settings(
     max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -168,6 +168,7 @@ SHARED = settings(
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", NAMES)
 @SHARED
 @given(data=st.data())
@@ -198,6 +199,7 @@ def test_as_it_happens_each_once_and_in_order(name: str, tmp_path: Path, data: A
 
 # Lines of one response are written together. Were its second text to come long after the Stop that
 # quotes it, two messages would have been stored by then.
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "two_texts"])
 @SHARED
 @given(data=st.data())

@@ -196,6 +196,7 @@ def _live(begun: Path, steps: list[tuple[str, int]]) -> None:
             assert world.dump() == start
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "steps",
     [
