@@ -10,6 +10,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -231,10 +232,10 @@ class Template:
         return home
 
 
-def dump(home: Path) -> tuple[str, str, str]:
+def dump(home: Path) -> tuple[str, ...]:
     """What a memory says, without times and without what is counted up at each try."""
     if not (home / paths.STORE).exists():
-        return ("[]", "[]", "[]")
+        return ("[]",) * 4
     with open_store(home, write=False) as store:
         assert store.verify_ledger() is None
         entries = store.run(
@@ -245,4 +246,11 @@ def dump(home: Path) -> tuple[str, str, str]:
             "SELECT triple, content, scopes, trust FROM statement ORDER BY triple"
         )
         messages = store.run("SELECT session_id, turn, uuid, parts FROM message ORDER BY uuid")
-        return repr(entries), repr(statements), repr(messages)
+        graves = store.run("SELECT DISTINCT digest, scope FROM tombstone ORDER BY digest, scope")
+        return repr(entries), repr(statements), repr(messages), repr(graves)
+
+
+def ledger(home: Path) -> Counter[str]:
+    """How often the ledger of a memory holds each verb."""
+    with open_store(home, write=False) as store:
+        return Counter(str(row["verb"]) for row in store.run("SELECT verb FROM mutation"))
