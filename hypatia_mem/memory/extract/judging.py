@@ -14,7 +14,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hypatia_mem.capture.redact import redact_text
 from hypatia_mem.memory.extract.kinds import Kind
 from hypatia_mem.memory.extract.templates import ESSENTIAL, HEADINGS, is_refuse, is_vague
 from hypatia_mem.memory.extract.topics import Said
@@ -171,8 +170,7 @@ def judged(
         raise SummaryFailed(FailureKind.INVENTED, _NO_UNIT + "the messages say none of its lesson")
     return WorkUnit(
         kind=answer.kind,
-        slug=naming.slug_of(redact_text(answer.title))
-        or naming.suggest([one.text for one in tied], idf, day),
+        slug=naming.slug_of(answer.title) or naming.suggest([one.text for one in tied], idf, day),
         content=content,
         sources=tuple(dict.fromkeys(span.item for one in tied for span in one.spans)),
         topics=answer.topics,
@@ -215,7 +213,7 @@ def _tied(body: str, items: Sequence[Item], idf: Mapping[str, float]) -> list[Se
 
 
 def _line(one: Sentence) -> str:
-    return " ".join(redact_text(one.text).split()) + ("" if one.spans else INFERRED)
+    return " ".join(one.text.split()) + ("" if one.spans else INFERRED)
 
 
 def _kind(text: str) -> Kind:
