@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hypatia_mem.memory import curate
@@ -417,10 +417,14 @@ def test_batches_are_whole_or_not_at_all(chars, trigger, keep):
         at += size
 
 
-@given(st.lists(st.integers(1, 300), min_size=1, max_size=60), st.integers(1, 500))
-def test_parts_fit_the_window_and_lose_nothing(tokens, window):
-    sizes = split(tokens, window)
+@given(
+    st.lists(st.integers(1, 300), min_size=1, max_size=60), st.integers(1, 500), st.integers(0, 9)
+)
+@example([1, 1, 1, 1, 300], 500, 2)
+def test_parts_fit_the_window_and_lose_nothing(tokens, window, most):
+    sizes = split(tokens, window, most)
     assert sum(sizes) == len(tokens)
+    assert all(0 < size <= (most or len(tokens)) for size in sizes)
     at = 0
     for size in sizes:
         assert size == 1 or sum(tokens[at : at + size]) <= window

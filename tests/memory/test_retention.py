@@ -10,7 +10,7 @@ import pytest
 
 from hypatia_mem.cli.app import run as run_cli
 from hypatia_mem.errors import Refused
-from hypatia_mem.memory import curate, history, propagation, retention
+from hypatia_mem.memory import history, propagation, retention
 from hypatia_mem.memory.cascade import trace
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
 from hypatia_mem.store.connection import open_store
@@ -208,17 +208,26 @@ def test_what_is_withheld_is_not_for_this_to_take(old):
     assert "msg-s-0-3" in names(old)
 
 
-def test_tombstones_and_the_ledger_are_as_they_were_and_what_is_forgotten_is_in_no_summary(old):
-    curate.delete_entry(old, "msg-s-5-1", author=PERSON, now=NOW)
-    with open_store(old, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
-        txn.put_entry(Entry("memory:x", WORDS[1], scopes=("app",), kind="memory"))
+def test_tombstones_and_the_ledger_are_as_they_were_and_what_is_forgotten_is_in_no_summary(home):
+    secret = "The wedding is on the ninth of May in the old brewery."
+    with open_store(home, write=True) as store, store.transaction(WORKER, now=NOW) as txn:
+        for number in range(3):
+            say(txn, f"s-{number}", 240 - number)
+        text = f"{secret} The deploy of module_x.py went through."
+        said_it = Message("s-0", "s-0-x", "user", text, NOW - timedelta(days=240))
+        txn.put_messages("s-0", [said_it], "app")
+    config = settings(retention_sessions=0, retention_days=90, summary_words=150)
+    assert "wedding" in let(home, config, dry_run=True).years[0].content
+    with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
+        txn.put_entry(Entry("memory:x", secret, scopes=("app",), kind="memory"))
         txn.delete_entry("memory:x", reason="forget", tombstone=True)
-    with open_store(old, write=False) as store:
+    with open_store(home, write=False) as store:
         ledger = store.run("SELECT * FROM mutation ORDER BY seq", [])
         graves = store.run("SELECT * FROM tombstone ORDER BY digest", [])
-    done = let(old)
-    assert WORDS[1] not in done.years[0].content
-    with open_store(old, write=False) as store:
+    done = let(home, config)
+    assert done.years[0].content
+    assert "wedding" not in done.years[0].content
+    with open_store(home, write=False) as store:
         assert store.run("SELECT * FROM mutation ORDER BY seq", [])[: len(ledger)] == ledger
         assert store.run("SELECT * FROM tombstone ORDER BY digest", []) == graves
 
