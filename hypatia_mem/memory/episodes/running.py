@@ -13,28 +13,27 @@ chosen, is never waited for under the lease.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypatia_mem.memory.episodes import making
-from hypatia_mem.memory.episodes.finding import Line, cut
-from hypatia_mem.memory.episodes.making import Told
+from hypatia_mem.memory.episodes import making, storing
+from hypatia_mem.memory.episodes.finding import Line
+from hypatia_mem.memory.episodes.reading import MESSAGES, Read, end_of, read_news, read_owed
+from hypatia_mem.memory.episodes.storing import Episode
 from hypatia_mem.memory.episodes.synopsis import synopsis
 from hypatia_mem.memory.episodes.threads import done_by, still_open
 from hypatia_mem.memory.extract.topics import Exchange, Said, exchanges_of
 from hypatia_mem.memory.summarise import choosing, words
 from hypatia_mem.memory.summarise.extractive import Extractive
 from hypatia_mem.memory.summarise.protocol import Summariser, SummaryFailed
-from hypatia_mem.model import Author, Channel, Entry, Message
+from hypatia_mem.model import Author, Channel
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
     from hypatia_mem.store.connection import Store
-    from hypatia_mem.store.episodes import Range
-    from hypatia_mem.store.gateway import Transaction
     from hypatia_mem.store.graves import Graves
     from hypatia_mem.store.lessons import News
 
@@ -42,7 +41,6 @@ __all__ = ["Report", "run"]
 
 _LOG = logging.getLogger("hypatia_mem")
 SESSIONS = 10  # whose news are read under one lease
-MESSAGES = 2_000  # of a session that are looked at in one pass
 PASSES = 20  # times so many sessions before new turns are stored first
 OVER_MINUTES = 30  # of silence, and a session is over though nobody said so
 LEASE = 3  # episodes that are stored before the store is let go of
@@ -75,40 +73,6 @@ class Report:
             f"Episodes: {len(self.episodes)} made; open threads: {len(self.opened)} new,"
             f" {len(self.closed)} closed."
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What was read of a session; ``at`` is the ledger's last row then."""
-
-    news: News
-    messages: Sequence[Message]
-    said: Sequence[Said]
-    at: int
-    owed: Range | None = None
-    open: Sequence[Entry] = ()  # the project's threads
-
-    def of(self, stretch: Sequence[Exchange]) -> tuple[list[Said], list[Message]]:
-        """Return what was said in a stretch, and its messages."""
-        said = [one for exchange in stretch for one in exchange.all]
-        turns = {one.turn for one in said}
-        return said, [one for one in self.messages if one.turn in turns]
-
-
-@dataclass(frozen=True, slots=True)
-class _Episode:
-    """An episode to be stored; without ``told`` only the cursor moves.
-
-    ``closes``: threads that were done in it, each with the message in which it was.
-    """
-
-    first: int
-    last: int
-    at: datetime
-    told: Told | None = None
-    sources: frozenset[str] = frozenset()
-    producer: str = ""
-    closes: tuple[tuple[Entry, str], ...] = ()
 
 
 def run(  # noqa: PLR0913 - what is told of, and who is asked while it is done
@@ -179,7 +143,7 @@ class _Pass:
             twice = episodes.told_twice(store)
             ranges = episodes.owed(store)
             known = graves.load(store) if ranges else None
-            found = [read for one in ranges if (read := _read_owed(store, one, known))]
+            found = [read_owed(store, one, known) for one in ranges]
             self._weigh(store, found)
         if twice:
             with (
@@ -199,11 +163,11 @@ class _Pass:
 
         found = self._news(episodes.CURSOR, scopes)
         for read in found:
-            quiet = read.news.ended or self._silent(read, self.settings.episode_idle_seconds)
-            over = read.news.ended or self._silent(read, 60 * OVER_MINUTES)
+            quiet = self._rests(read.news, self.settings.episode_idle_seconds)
+            over = self._is_over(read.news)
             more = len(read.messages) >= MESSAGES
             due = making.stretches(read.said, self.settings.episode_turns, quiet=quiet, more=more)
-            made: list[_Episode] = []
+            made: list[Episode] = []
             for stretch in due:
                 if self.stop():
                     break
@@ -222,19 +186,20 @@ class _Pass:
 
         found = self._news(episodes.THREADS, scopes)
         for read in found:
-            if not (read.news.ended or self._silent(read, 60 * OVER_MINUTES)):
-                continue
             left = self._left(read)
             with (
                 open_store(self.home, write=True) as store,
                 store.transaction(self._as("extractive"), now=self.now) as txn,
             ):
-                report.opened += _open_threads(txn, read, left)
+                report.opened += storing.open_threads(txn, read, left)
                 last = read.messages[-1].turn if read.messages else None
-                txn.set_cursor(episodes.THREADS + read.news.session_id, last or _end(store, read))
+                txn.set_cursor(
+                    episodes.THREADS + read.news.session_id,
+                    last or end_of(store, read.news.session_id),
+                )
         return bool(found)
 
-    def _left(self, read: _Read) -> list[Line]:
+    def _left(self, read: Read) -> list[Line]:
         """Return what a session leaves open, without what was done in others since."""
         from hypatia_mem.store import episodes
         from hypatia_mem.store.connection import open_store
@@ -255,7 +220,7 @@ class _Pass:
 
     # -- reading
 
-    def _news(self, cursor: str, scopes: Sequence[str] | None) -> list[_Read]:
+    def _news(self, cursor: str, scopes: Sequence[str] | None) -> list[Read]:
         """Return what came in since a cursor, of sessions that this pass has not seen."""
         from hypatia_mem.store import episodes, graves, lessons
         from hypatia_mem.store.connection import open_store
@@ -263,38 +228,49 @@ class _Pass:
         seen = self._seen.setdefault(cursor, set())
         with open_store(self.home, write=False) as store:
             news = lessons.news(store, scopes, 10_000, cursor=cursor)
-            news = [one for one in news if one.session_id not in seen][:SESSIONS]
+            news = [one for one in news if one.session_id not in seen]
+            if cursor == episodes.THREADS:
+                news = [one for one in news if self._is_over(one)]
             known = graves.load(store) if news else None
-            found: list[_Read] = []
-            for one in news:
+            found: list[Read] = []
+            for one in news[:SESSIONS]:
                 seen.add(one.session_id)
-                if cursor == episodes.CURSOR and not one.after:
-                    one = replace(one, after=episodes.last_told(store, one.session_id))
-                read = _read(store, one, known)
-                if cursor == episodes.CURSOR:
-                    left = episodes.threads(store, one.scopes, at=self.now)
-                    read = replace(read, open=left)
-                found.append(read)
+                found.append(self._read(store, cursor, one, known))
             self._weigh(store, found)
         return found
 
-    def _weigh(self, store: Store, found: Sequence[_Read]) -> None:
+    def _read(self, store: Store, cursor: str, one: News, known: Graves | None) -> Read:
+        """Return a session's news: the first of them, but the last for what they leave open."""
+        from hypatia_mem.store import episodes
+
+        if cursor == episodes.THREADS:
+            first = end_of(store, one.session_id) - MESSAGES
+            return read_news(store, replace(one, after=max(one.after, first)), known)
+        if not one.after:
+            one = replace(one, after=episodes.last_told(store, one.session_id))
+        left = episodes.threads(store, one.scopes, at=self.now)
+        return replace(read_news(store, one, known), open=left)
+
+    def _weigh(self, store: Store, found: Sequence[Read]) -> None:
         from hypatia_mem.store import summaries
 
         if found and not self._idf:
             self._idf = words.idf_of(summaries.sample(store, SAMPLE))
 
-    def _silent(self, read: _Read, seconds: int) -> bool:
-        return self.now - read.news.last_at >= timedelta(seconds=seconds)
+    def _is_over(self, news: News) -> bool:
+        return self._rests(news, 60 * OVER_MINUTES)
+
+    def _rests(self, news: News, seconds: int) -> bool:
+        return news.ended or self.now - news.last_at >= timedelta(seconds=seconds)
 
     # -- making
 
     def _made(
-        self, read: _Read, stretch: Sequence[Exchange], summariser: Summariser | None
-    ) -> _Episode:
+        self, read: Read, stretch: Sequence[Exchange], summariser: Summariser | None
+    ) -> Episode:
         said, messages = read.of(stretch)
-        closes = tuple(_closed(read, said))
-        plain = _Episode(said[0].turn, said[-1].turn, said[-1].at, closes=closes)
+        closes = tuple(storing.closed_in(read, said))
+        plain = Episode(said[0].turn, said[-1].turn, said[-1].at, closes=closes)
         if not making.has_news(stretch):
             return plain
         short = synopsis(said, summariser, self._idf)
@@ -342,7 +318,7 @@ class _Pass:
 
     # -- storing
 
-    def _store(self, read: _Read, made: Sequence[_Episode], report: Report) -> None:
+    def _store(self, read: Read, made: Sequence[Episode], report: Report) -> None:
         """Store a session's episodes, each with its cursor, in one transaction each."""
         from hypatia_mem.store import episodes
         from hypatia_mem.store.connection import open_store
@@ -355,166 +331,16 @@ class _Pass:
                         if read.owed is not None:
                             episodes.settle(txn, read.owed)
                         else:
-                            txn.set_cursor(key, _end(store, read))
+                            txn.set_cursor(key, end_of(store, read.news.session_id))
                 for one in made[start : start + LEASE]:
                     with store.transaction(self._as(one.producer), now=self.now) as txn:
-                        if not _put(txn, read, one, report):
+                        if not storing.put(txn, read, one, report.episodes):
                             return  # it was overtaken: the next pass reads it as it is now
                         if read.owed is not None:
                             episodes.settle(txn, read.owed)
                             continue
-                        report.closed += _close_threads(txn, one)
+                        report.closed += storing.close_threads(txn, one)
                         txn.set_cursor(key, one.last)
 
     def _as(self, producer: str) -> Author:
         return replace(self.author, producer=producer) if producer else self.author
-
-
-def _read(store: Store, news: News, known: Graves | None) -> _Read:
-    from hypatia_mem.store import lessons
-
-    messages = lessons.said_since(store, news.session_id, news.after, MESSAGES)
-    return _Read(news, *_parts(messages, news, known), store.ledger_seq())
-
-
-def _read_owed(store: Store, one: Range, known: Graves | None) -> _Read | None:
-    from hypatia_mem.store import lessons
-    from hypatia_mem.store.lessons import News
-
-    size = one.last - one.first + 1
-    messages = lessons.said_since(store, one.session_id, one.first - 1, size)
-    messages = [message for message in messages if (message.turn or 0) <= one.last]
-    entry = store.entry(f"msg-{one.session_id}-{messages[0].turn}") if messages else None
-    at = messages[-1].at if messages else datetime.min  # noqa: DTZ901 - naive UTC, never compared
-    news = News(one.session_id, entry.scopes if entry else (), one.first - 1, at, ended=True)
-    return _Read(news, *_parts(messages, news, known), store.ledger_seq(), one)
-
-
-def _parts(
-    messages: Sequence[Message], news: News, known: Graves | None
-) -> tuple[list[Message], list[Said]]:
-    """Return the messages, and what was said in them, without what says what is forgotten.
-
-    A tool's result has no blanks: a message whose parts hold what is forgotten has none here.
-    """
-
-    def clear(text: str) -> str:
-        return known.blanked(text, news.scopes) if known else text
-
-    kept: list[Message] = []
-    for one in messages:
-        if one.agent_id:
-            continue
-        parts = [
-            part
-            for part in one.parts
-            if not known or all(clear(value) == value for value in part.values() if _is_text(value))
-        ]
-        kept.append(replace(one, text=clear(one.text), parts=tuple(parts)))
-    said = [
-        Said(f"msg-{news.session_id}-{one.turn}", one.turn or 0, one.role, one.text, one.at)
-        for one in kept
-    ]
-    return kept, said
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _end(store: Store, read: _Read) -> int:
-    from hypatia_mem.store import lessons
-
-    return lessons.last_turn(store, read.news.session_id)
-
-
-def _put(txn: Transaction, read: _Read, one: _Episode, report: Report) -> bool:
-    """Store an episode; False when what it tells of is not as it was read any more."""
-    from hypatia_mem.store import episodes
-
-    if one.told is None:
-        return True
-    session = read.news.session_id
-    first, last = one.first, one.last
-    if read.owed is not None:
-        first, last = read.owed.first, read.owed.last
-    entry = Entry(
-        name=episodes.free_name(txn, making.name_of(session, first, last)),
-        content=making.render(one.told),
-        tags=("episode",),
-        scopes=read.news.scopes,
-        kind="episode",
-        session_id=session,
-        turn=last,
-        created_at=one.at,
-    )
-    outcome = episodes.put(txn, entry, sorted(one.sources), read.at)
-    if outcome.verb == "created":
-        report.episodes.append(outcome.name)
-        return True
-    _LOG.info("an episode was not kept: %s", outcome.reason)
-    return "forgotten" in outcome.reason
-
-
-def _open_threads(txn: Transaction, read: _Read, left: Sequence[Line]) -> list[str]:
-    """Store what a session leaves open, each thing once."""
-    from hypatia_mem.store import episodes
-
-    session = read.news.session_id
-    at = {one.turn: one.at for one in read.said}
-    known = set(episodes.threads_said(txn.store, session, read.news.scopes, at=txn.now))
-    made: list[str] = []
-    for line in left:
-        if line.text in known:
-            continue
-        known.add(line.text)
-        entry = Entry(
-            name=episodes.free_name(txn, f"thread-{session}-{line.turn}"),
-            content=cut(line.text),
-            tags=("thread",),
-            scopes=read.news.scopes,
-            kind="thread",
-            session_id=session,
-            turn=line.turn,
-            created_at=at.get(line.turn),
-        )
-        outcome = episodes.put(txn, entry, [f"msg-{session}-{line.turn}"], read.at)
-        if outcome.verb == "created":
-            made.append(outcome.name)
-    return made
-
-
-def _closed(read: _Read, said: Sequence[Said]) -> Iterator[tuple[Entry, str]]:
-    """Yield the project's threads that were done in what was said, and the message that tells."""
-    for thread in read.open:
-        same = thread.session_id == read.news.session_id
-        begun = thread.created_at
-        later = [
-            one
-            for one in said
-            if (one.turn > (thread.turn or 0) if same else begun is None or one.at > begun)
-        ]
-        done = done_by(thread.content, later, same_session=same)
-        if done is not None:
-            yield thread, done.name
-
-
-def _close_threads(txn: Transaction, one: _Episode) -> list[str]:
-    """Close the threads that were done in an episode, as far as they are there and open."""
-    from hypatia_mem.model import Statement
-    from hypatia_mem.store import episodes
-
-    if not one.closes:
-        return []
-    there = episodes.open_among(txn.store, [thread.name for thread, _ in one.closes], at=txn.now)
-    said = {entry.name for entry in txn.store.live_entries(source for _, source in one.closes)}
-    closed: list[str] = []
-    for thread, source in one.closes:
-        if thread.name not in there or source not in said:
-            continue
-        outcome = txn.put_statement(
-            Statement(thread.name, episodes.CLOSED_BY, source, scopes=thread.scopes)
-        )
-        if outcome.verb == "created" and thread.name not in closed:
-            closed.append(thread.name)
-    return closed
