@@ -291,6 +291,8 @@ def _planned(
     for name in names:
         saying.pop(name, None)
     summed = [*dict.fromkeys(erasing.summaries_on(store, [*names, *saying]))]
+    kinds = {name: one.kind for name, one in saying.items()}
+    summed += _told(store, kinds, [*names, *saying])
     evidence = [n for n, one in saying.items() if one.kind in _EVIDENCE and n not in summed]
     others = [n for n, one in saying.items() if one.kind not in _EVIDENCE]
     pieces = pieces_of(texts)
@@ -320,6 +322,15 @@ def _planned(
         pieces=pieces,
         values=values,
     )
+
+
+def _told(store: Store, kinds: Mapping[str, str], gone: Sequence[str]) -> list[str]:
+    """Return the episodes that say it and go with a message that does: they are told anew."""
+    from hypatia_mem.store import episodes
+
+    told = [name for name, kind in kinds.items() if kind in episodes.MADE_ANEW]
+    below = episodes.sources_of(store, told)
+    return [name for name in told if not set(gone).isdisjoint(below.get(name, ()))]
 
 
 def _state(store: Store, name: str) -> Entry | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hypatia_mem.capture import paths
 from hypatia_mem.config import Settings, set_value
-from hypatia_mem.memory import compose, curate, handoff, history, propagation
+from hypatia_mem.memory import compose, curate, erase, handoff, history, propagation
 from hypatia_mem.memory.episodes import making, running
 from hypatia_mem.memory.episodes.finding import Line
 from hypatia_mem.memory.episodes.synopsis import MAX_SENTENCES, MAX_WORDS, synopsis
@@ -498,6 +498,33 @@ def test_what_was_forgotten_is_not_told(home):
     told = [one.content for one in (*read(home), *read(home, stored.threads, at=after(7200)))]
     assert told
     assert not any("zanzibarquux" in one for one in told)
+
+
+def test_what_is_erased_leaves_no_byte_in_an_episode_and_the_rest_is_told_anew(home):
+    secret = "the zanzibarquux broker listens on port 4711 behind the green door"
+    at = datetime.now(UTC).replace(tzinfo=None) - timedelta(hours=5)
+    curate.remember(home, secret, kind="memory", scope="app", author=PERSON, now=at)
+    said = (
+        ("user", "where does it listen?", 0),
+        ("assistant", f"We decided: {secret}. The test of {secret} is not yet done.", 5),
+        ("user", "and where is the printer of the office?", 10),
+        ("assistant", "The printer is on the second floor, see docs/printers.md.", 11),
+    )
+    say(home, said, at=at, ended=at + timedelta(minutes=2))
+    run(home, at + timedelta(hours=3))
+    assert secret in read(home)[0].content + "".join(threads(home, at))
+
+    plan = erase.plan_erase(home, "zanzibarquux broker", scope="app")
+    erase.erase(home, plan, settings=SETTINGS, author=PERSON, now=at + timedelta(hours=4))
+
+    held = [
+        path for path in home.rglob("*") if path.is_file() and b"zanzibarquux" in path.read_bytes()
+    ]
+    assert held == []
+    assert {"episode-s1-1-4", "thread-s1-2"} <= set(plan.summaries)
+    (entry,) = read(home)
+    assert "second floor" in entry.content
+    assert threads(home, at) == []
 
 
 def test_an_episode_is_of_its_project_alone(home):
