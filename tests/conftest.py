@@ -25,7 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         function, _, _ = item.nodeid.partition("[")
         if function not in seen:
-            item.own_markers = [mark for mark in item.own_markers if mark.name != "deep"]
+            of_the_table = [m for m in getattr(item.function, "pytestmark", []) if m.name == "deep"]
+            item.own_markers = [mark for mark in item.own_markers if mark not in of_the_table]
         seen.add(function)
 
 

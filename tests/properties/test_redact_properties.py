@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ _TEXTS = st.lists(_PIECES, max_size=6).map("".join)
 _PLACEHOLDER = re.compile(r"\[REDACTED:[a-z0-9 -]+\]")
 
 
+@pytest.mark.deep
 @settings(max_examples=600, deadline=None)
 @given(_TEXTS)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
@@ -40,6 +42,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
     assert redact_text(text) == once
 
 
+@pytest.mark.deep
 @settings(max_examples=600, deadline=None)
 @given(_TEXTS)
 def test_what_is_no_placeholder_stays_in_order_and_unchanged(text: str) -> None:

@@ -192,6 +192,7 @@ def test_the_grammar_reaches_what_may_run(place):
     assert 20 < answered < 250
 
 
+@pytest.mark.deep
 def test_any_sql_gives_rows_or_a_sentence(place):
     """And leaves store and folder as they were."""
     home, file = place

@@ -7,6 +7,7 @@ import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def test_terms_are_short_lower_and_never_empty(text):
         assert not any(c.isspace() for c in term)
 
 
+@pytest.mark.deep
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(

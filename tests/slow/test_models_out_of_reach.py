@@ -75,7 +75,7 @@ print(json.dumps({
 @pytest.mark.parametrize(
     "turns",
     [
-        pytest.param(300, id="300"),
+        pytest.param(300, id="300", marks=pytest.mark.deep),
         pytest.param(10_000, id="10,000", marks=[pytest.mark.slow, pytest.mark.timeout(1200)]),
     ],
 )
