@@ -10,11 +10,15 @@ from hypatia_mem.install.plan import Plan
 
 __all__ = ["describe", "plan_purge", "purge"]
 
-_FOLDERS = ("spool", "turns", "index", "briefs", "snapshots", "quarantine", "archive", "keys")
+_FOLDERS = (
+    "spool", "turns", "index", "briefs", "snapshots", "quarantine", "archive", "keys", "presets",
+    "prompts",
+)  # fmt: skip
 _FILES = (
     "worker.lock",
     "worker.start",
     "store.lock",
+    "model.lock",
     "key",
     "forgotten",
     "config.toml",

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypatia_mem.errors import NotFound
+from hypatia_mem.errors import Conflict, NotFound
 from hypatia_mem.memory.cascade import failing
 from hypatia_mem.memory.cascade.plan import Planner
 from hypatia_mem.store.jobs import Job, JobState
@@ -120,7 +120,7 @@ def retry(home: Path, ids: Sequence[str], *, author: Author, now: datetime) -> l
     """Let work be tried again at once, as if it had never failed; no ids: all that failed.
 
     What a person dropped is tried again only by its id. A pause ends too. Returns the ids. Raises
-    NotFound when there is no such work.
+    NotFound when there is no such work, Conflict when it is under way.
     """
     from hypatia_mem.store import jobs
     from hypatia_mem.store.connection import open_store
@@ -128,6 +128,12 @@ def retry(home: Path, ids: Sequence[str], *, author: Author, now: datetime) -> l
     with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
         known = jobs.jobs(store)
         _all_known(ids, known)
+        out = [one for one in ids if _is_sent(known[one])]
+        if out:
+            raise Conflict(
+                f"{out[0]} was handed in and is not answered yet; a second time would cost twice",
+                hint=f"To call it off first: hypatia-mem jobs drop {out[0]}",
+            )
         chosen = list(ids) or [
             job.id for job in known.values() if job.state in (JobState.WAITING, JobState.DEAD)
         ]

@@ -9,13 +9,17 @@ import pytest
 
 from hypatia_mem.memory.spend import Meter
 from hypatia_mem.memory.summarise.messages_api import MessagesApi
+from hypatia_mem.memory.summarise.onlyone import only_one
 from hypatia_mem.memory.summarise.prompted import Usage
 from hypatia_mem.memory.summarise.protocol import FailureKind, SummaryFailed
-from tests.memory.cascade_kit import NOW, fill, links, run, settings
+from tests.memory.cascade_kit import NOW, fill, links, run, settings, talk
 from tests.memory.model_server import ModelServer
 
 KEY = "sk-ant-mine"
-GOOD = "NAME: retry queue\n- The retry queue loses jobs in module_0.py after 0 runs."
+GOOD = (
+    "NAME: retry queue\n- The retry queue loses jobs in module_0.py after 0 runs.\n"
+    "- It was seen before and nobody knew why."
+)
 
 
 class Clock:
@@ -79,6 +83,24 @@ def model(monkeypatch):
     one.says(GOOD)
     yield one
     one.stop()
+
+
+def test_two_runs_at_once_do_not_pay_twice_for_the_same(home, model):
+    """A person's run beside the worker's: the second leaves it to the first, and says so."""
+    fill(home, talk(3))
+    config = settings(summary_by="anthropic", anthropic_url=model.url, model_timeout_seconds=20)
+    seconds = []
+    model.meanwhile = lambda: seconds.append(run(home, config))
+    report = run(home, config)
+    assert len(report.made) == len(model.questions) == len(seconds) == 3
+    assert all(one.made == () and "another run is asking" in one.paused for one in seconds)
+    model.meanwhile = lambda: None
+    fill(home, talk(1), start=3)
+    assert len(run(home, config).made) == 1, "and it is let go of"
+    fill(home, talk(2), session="s-2")
+    with only_one(home) as mine:
+        assert mine
+        assert len(run(home, settings()).made) == 2, "what asks no model need not wait"
 
 
 def test_pictures_encoded_data_reasoning_and_our_own_lines_are_not_sent(home, model):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hypatia_mem.errors import Conflict
 from hypatia_mem.memory import jobs as work
 from hypatia_mem.memory.cascade import backfill
 from hypatia_mem.memory.cascade import running as cascade
@@ -98,6 +99,18 @@ def test_after_switching_it_is_called_off_where_it_was_handed_in(home, model, co
     tickets = handed_in(home, config, 1)
     drop(home, replace(config, summary_by="extractive"), tickets)
     assert model.recalled == {"msgbatch_0"}
+
+
+def test_what_is_out_is_not_tried_a_second_time_until_it_is_called_off(home, model, config):
+    (ticket,) = handed_in(home, config, 1)
+    with pytest.raises(Conflict, match="would cost twice"):
+        work.retry(home, [ticket], author=PERSON, now=NOW)
+    assert work.retry(home, [], author=PERSON, now=NOW) == []
+    drop(home, config, [ticket])
+    assert work.retry(home, [ticket], author=PERSON, now=NOW) == [ticket]
+    model.hold = False
+    assert len(cascade.run(home, config, now=NOW).made) == 1
+    assert_whole(home)
 
 
 def test_work_that_was_not_handed_in_asks_nobody(home, model, config):

@@ -195,6 +195,16 @@ def test_what_is_pinned_stays_and_so_does_what_stands_under_it(old):
     assert pinned.name in {one.name for one in summaries(old)}
 
 
+def test_what_is_made_anew_holds_nothing(old):
+    """An episode goes with what it tells of, and is owed anew."""
+    lesson(old, "episode-1", "msg-s-0-3", "msg-s-1-3", kind="episode")
+    tried = let(old, dry_run=True)
+    assert tried.kept == {}
+    assert tried.derived == ("episode-1",)
+    let(old)
+    assert names(old, "episode") == set()
+
+
 def below(home, name):
     with open_store(home, write=False) as store:
         rows = store.run("SELECT object FROM statement WHERE subject = ?", [name])

@@ -30,6 +30,7 @@ from hypatia_mem.memory.cascade.plan import Batch, Planner
 from hypatia_mem.memory.cascade.storing import Done
 from hypatia_mem.memory.summarise import choosing, making, words
 from hypatia_mem.memory.summarise.extractive import Extractive
+from hypatia_mem.memory.summarise.onlyone import BUSY, only_one
 from hypatia_mem.memory.summarise.protocol import (
     FailureKind,
     Request,
@@ -138,7 +139,8 @@ def run(  # noqa: PLR0913 - what is condensed, by whom, and who is told
     ``scopes`` None means every project. ``retry`` tries again what has failed too. ``only_owed``
     makes nothing but what summaries left behind that lost a source. ``beat`` is called between
     steps. With ``summary_by`` off nothing is made, and with agent only what the
-    agent has left undone for too long. Raises what the store raises.
+    agent has left undone for too long. Where another process asks a model already, this one leaves
+    it to that. Raises what the store raises.
     """
     dropped = heal(home, now=now)
     if settings.summary_by == "off" and summariser is None:
@@ -146,7 +148,14 @@ def run(  # noqa: PLR0913 - what is condensed, by whom, and who is told
     author = author or Author(Channel.WORKER)
     one = _Pass(home, settings, now, author, scopes, summariser, retry, waiting or Waiting())
     one.only_owed = only_owed
-    one.go(beat)
+    if not one.asks:
+        one.go(beat)
+    else:
+        with only_one(home) as mine:
+            if mine:
+                one.go(beat)
+            else:
+                one.paused = BUSY
     return Report(tuple(one.made), tuple(one.failed), dropped, one.paused)
 
 
