@@ -224,6 +224,7 @@ def _report(report: Report, scrubbed: dict[str, int]) -> dict[str, Any]:
         "checks": [
             {"check": one.name, "passed": one.passed, "says": one.says} for one in report.checks
         ],
+        "left_due": dict(report.left_due),
         "left": list(report.left),
         "elsewhere": report.elsewhere,
         "problems": list(report.problems),

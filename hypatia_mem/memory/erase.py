@@ -15,7 +15,8 @@ the next worker. In this order nothing that was removed can come back from a pla
 5. ``backups``: each is revised as the store was;
 6. ``rest``: damaged stores kept as evidence, log lines, what a killed process left;
 7. ``scan``: every file below the home is searched for the bytes, every table of every copy too;
-8. ``prove``: in a scratch copy the source is fed to the hook again and every background job runs.
+8. ``prove``: in a scratch copy the source is fed to the hook again and every background job runs
+   for a while.
 """
 
 from __future__ import annotations
@@ -92,12 +93,14 @@ class Report:
     """What was done. ``clean``: no byte of it is left where this program can look.
 
     ``left`` are entries that say a part of it and were not meant; ``problems`` say what could not
-    be done, each with what to do. ``certificate`` is the file that holds the digests.
+    be done, each with what to do. ``left_due`` is background work that the proof had no time for,
+    by its kind. ``certificate`` is the file that holds the digests.
     """
 
     op_id: str
     places: tuple[Place, ...]
     checks: tuple[proof.Check, ...]
+    left_due: Mapping[str, int]
     left: tuple[str, ...]
     elsewhere: int
     problems: tuple[str, ...]
@@ -450,13 +453,14 @@ def _run(
     left, elsewhere, strict, odd = steps.still_said(home, job)
     after = steps.survey_after(home, job, strict)
     beat()
-    checks: tuple[proof.Check, ...] = ()
-    problems = [*odd, *steps.problems_of(after)]
+    proved = proof.Proved()
     if job.prove:
-        checks, told = proof.prove(home, job, strict, settings, now, beat)
-        problems += told
-    report = _report(home, job, after, checks, left, elsewhere, problems)
-    certificate = steps.write_certificate(home, job, report.places, checks, report.clean, now)
+        proved = proof.prove(home, job, strict, settings, now, beat)
+    problems = [*odd, *steps.problems_of(after), *proved.problems]
+    report = _report(home, job, after, proved, left, elsewhere, problems)
+    certificate = steps.write_certificate(
+        home, job, report.places, proved.checks, report.clean, now, proved.left_due
+    )
     remove_job(home)
     return replace(report, certificate=str(certificate))
 
@@ -465,7 +469,7 @@ def _report(
     home: Path,
     job: Job,
     after: Mapping[str, places.Held],
-    checks: tuple[proof.Check, ...],
+    proved: proof.Proved,
     left: Sequence[str],
     elsewhere: int,
     problems: Sequence[str],
@@ -475,11 +479,12 @@ def _report(
     return Report(
         op_id=job.op_id,
         places=table,
-        checks=checks,
+        checks=proved.checks,
+        left_due=proved.left_due,
         left=tuple(left),
         elsewhere=elsewhere,
         problems=tuple(problems),
         transcripts=tuple(transcripts_holding(home, job.pieces)),
         certificate="",
-        clean=clean and all(check.passed for check in checks),
+        clean=clean and all(check.passed for check in proved.checks),
     )

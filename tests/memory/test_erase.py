@@ -23,13 +23,13 @@ from hypatia_mem.config import Settings
 from hypatia_mem.errors import Conflict, NotFound, Refused, StoreBusy, StoreError
 from hypatia_mem.memory import backup, curate, erase, history, typed
 from hypatia_mem.memory.cascade import running as cascade
-from hypatia_mem.memory.erasing import client, job, places, steps
+from hypatia_mem.memory.erasing import client, job, places, proof, steps
 from hypatia_mem.memory.erasing.pieces import Pieces, pieces_of
 from hypatia_mem.memory.intake.drain import Drain
 from hypatia_mem.memory.sharing import archive
 from hypatia_mem.memory.vectors import embedding
 from hypatia_mem.memory.vectors.lexical import Lexical
-from hypatia_mem.model import Author, Channel, Entry, Statement
+from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
 from hypatia_mem.store import snapshot
 from hypatia_mem.store.connection import open_store
 from hypatia_mem.store.lease import lease
@@ -251,10 +251,38 @@ def test_the_report_tells_of_every_place(erased: World) -> None:
         assert table[place].before > 0, place
         assert table[place].after == 0, place
     assert {one.name for one in erased.report.checks if one.passed} == {
-        "source fed again", "stays away", "no row says it", "no search finds it",
+        "source fed again", "background jobs", "stays away", "no row says it", "no search finds it",
         "no brief tells it", "the ledger holds",
     }  # fmt: skip
     assert "1 transcripts" in erased.report.checks[0].says
+
+
+def test_what_was_due_before_is_left_to_the_worker_and_said(
+    own: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Erasing makes again what it broke; the rest of a large memory is nobody's to wait for."""
+    with curate.changing(own.home, PERSON, own.at()) as (_, txn):
+        txn.put_session(Session("s-9", project="app"))
+        said = [
+            Message("s-9", f"n{n}", "user", f"turn {n} of another talk. " * 9, own.at())
+            for n in range(40)
+        ]
+        txn.put_messages("s-9", said, "app")
+    monkeypatch.setattr(proof, "_JOB_SECONDS", 0.0)
+    report = own.erase()
+    assert report.clean, report.problems
+    assert report.left_due["summaries"] > 0
+    assert report.left_due["vectors"] > 0
+    [tried] = [one.says for one in report.checks if one.name == "background jobs"]
+    assert "left to the worker" in tried
+    assert json.loads(Path(report.certificate).read_text())["left_due"] == dict(report.left_due)
+    with open_store(own.home, write=False) as store:
+        links = store.run("SELECT object FROM statement WHERE predicate = 'summary'")
+        objects = {row["object"] for row in links}
+    assert any(name.startswith("msg-s-1-") for name in objects)  # what it broke
+    assert not any(name.startswith("msg-s-9-") for name in objects)  # what was due before
+    worker.run(own.home, once=True)
+    assert own.holding() == set()
 
 
 def test_the_certificate_holds_digests_and_no_word(erased: World) -> None:

@@ -215,6 +215,8 @@ class _Pass:
             for batch in current.due:
                 ready.append(self._condensed(batch, current))
                 beat()
+                if self.waiting.stop():  # what is made is stored all the same
+                    break
             while ready:
                 with open_store(self.home, write=True) as store:
                     for result in _of_this_lease(ready):

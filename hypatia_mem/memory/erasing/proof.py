@@ -3,7 +3,8 @@
 In a scratch copy of the memory, so that the words do not touch the real one again: the messages
 that said it are fed to the hook as the client did and told at their time, their transcripts are
 read from the beginning, once as they are and once as another session's with ids never seen; every
-background job runs, and then it must be in no table, no brief and no search result.
+background job runs, and then it must be in no table, no brief and no search result. Each job has
+its time: what of a large memory is still due then is said, and left to the worker.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import contextlib
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +30,10 @@ from hypatia_mem.model import Author, Channel
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
 
-__all__ = ["Check", "beating", "prove"]
+__all__ = ["Check", "Proved", "prove"]
 
 MOST_FED = 200  # messages; the transcripts are read whole in any case
+_JOB_SECONDS = 20.0  # for each job; what of it is due then stays due
 _MOST_BYTES = 64 << 20  # of a transcript that is fed once more under other ids
 _PASSED_ON = ("HOME", "USERPROFILE", "LOGNAME", "USER", "PATH", "LANG", "TMPDIR")
 
@@ -44,6 +47,15 @@ class Check:
     says: str
 
 
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What was tried, what could not be tried, and how much background work was left, by kind."""
+
+    checks: tuple[Check, ...] = ()
+    problems: tuple[str, ...] = ()
+    left_due: Mapping[str, int] = field(default_factory=dict)
+
+
 def prove(
     home: Path,
     job: Job,
@@ -51,35 +63,59 @@ def prove(
     settings: Settings,
     now: datetime,
     beat: Callable[[], None],
-) -> tuple[tuple[Check, ...], list[str]]:
-    """Return what was tried, and what could not be tried."""
+) -> Proved:
+    """Try whether the source brings it back."""
     scratch = home / f".proof-{os.getpid()}"
     try:
         size = (home / paths.STORE).stat().st_size
         if shutil.disk_usage(home).free < 3 * size:
-            return (), [
+            told = (
                 "there is no room for a scratch copy, so it was not tried whether the source brings"
                 " it back: free some space, then erase the same again"
-            ]
+            )
+            return Proved(problems=(told,))
         _copied(home, scratch, job, now)
         fed = _feed(scratch, job)
         beat()
-        _work(scratch, settings, now, beat)
-        return _checks(scratch, job, pieces, fed), []
+        left = _work(scratch, _of_no_cost(settings), now, beat)
+        return Proved(_checks(scratch, job, pieces, fed, left), left_due=left)
     except (HypatiaError, OSError) as error:
-        return (), [f"the proof could not be carried out ({type(error).__name__})"]
+        told = f"the proof could not be carried out ({type(error).__name__})"
+        return Proved(problems=(told,))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def beating(beat: Callable[[], None]) -> Callable[[], bool]:
-    """Return what a long job asks whether to stop: a sign of life, and no."""
+class _Enough(Exception):
+    """A job has had its time."""
+
+
+def _time(beat: Callable[[], None]) -> Callable[[], bool]:
+    """Return what a job asks whether to stop: it gives a sign of life, and says when time is up."""
+    until = time.monotonic() + _JOB_SECONDS
 
     def stop() -> bool:
         beat()
-        return False
+        return time.monotonic() > until
 
     return stop
+
+
+def _or_enough(stop: Callable[[], bool]) -> Callable[[], None]:
+    """Return a sign of life for a job that does not ask: it raises _Enough when time is up."""
+
+    def beat() -> None:
+        if stop():
+            raise _Enough
+
+    return beat
+
+
+def _of_no_cost(settings: Settings) -> Settings:
+    """Return settings by which no model is asked: nobody pays for a proof."""
+    names = ("summary_by", "extract_by", "episodes_by")
+    own = {name: "extractive" for name in names if getattr(settings, name) != "off"}
+    return replace(settings, **own)  # type: ignore[arg-type]
 
 
 def _copy_secrets(home: Path, target: Path) -> None:
@@ -208,11 +244,14 @@ def _event(one: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _work(scratch: Path, settings: Settings, now: datetime, beat: Callable[[], None]) -> None:
-    """Run everything that the worker would."""
+def _work(
+    scratch: Path, settings: Settings, now: datetime, beat: Callable[[], None]
+) -> dict[str, int]:
+    """Run everything that the worker would, each job for a while; return what is due then."""
     from hypatia_mem.memory import curate
     from hypatia_mem.memory.cascade import running as cascade
     from hypatia_mem.memory.episodes import running as episodes
+    from hypatia_mem.memory.extract import running as extract
     from hypatia_mem.memory.intake.drain import Drain
     from hypatia_mem.memory.intake.house import keep_house
     from hypatia_mem.memory.vectors import embedding
@@ -220,14 +259,35 @@ def _work(scratch: Path, settings: Settings, now: datetime, beat: Callable[[], N
     drain = Drain(scratch, settings)
     while drain.step(final=True).worked:
         beat()
-    cascade.run(scratch, settings, now=now, beat=beat)
-    episodes.run(scratch, replace(settings, episodes_by="extractive"), now=now, beat=beat)
-    embedding.catch_up(scratch, settings.embedding_model, stop=beating(beat))
+    cascade.run(scratch, settings, now=now, waiting=cascade.Waiting(stop=_time(beat)))
+    embedding.catch_up(scratch, settings.embedding_model, stop=_time(beat))
+    with contextlib.suppress(_Enough):
+        extract.run(scratch, now=now, beat=_or_enough(_time(beat)))
+    episodes.run(scratch, settings, now=now, beat=beat, stop=_time(beat))
     keep_house(scratch, settings, now=now, beat=beat)
     curate.refresh(scratch)
+    return _left(scratch, settings, now)
 
 
-def _checks(scratch: Path, job: Job, pieces: Sequence[str], fed: int) -> tuple[Check, ...]:
+def _left(scratch: Path, settings: Settings, now: datetime) -> dict[str, int]:
+    """Return how much of what can be much is not done yet, by its name."""
+    from hypatia_mem.memory import jobs
+    from hypatia_mem.memory.vectors import embedding
+    from hypatia_mem.store import vectors
+    from hypatia_mem.store.connection import open_store
+
+    found = jobs.listed(scratch, settings, now=now, scopes=None)
+    left = {"summaries": sum(one.state == "due" for one in found)}
+    with contextlib.suppress(HypatiaError):  # vectors are switched off, or their extra is missing
+        model = embedding.load_model(settings.embedding_model)
+        with open_store(scratch, write=False) as store:
+            left["vectors"] = vectors.missing(store, model.model)
+    return {name: count for name, count in left.items() if count}
+
+
+def _checks(
+    scratch: Path, job: Job, pieces: Sequence[str], fed: int, left: Mapping[str, int]
+) -> tuple[Check, ...]:
     from hypatia_mem.store import erasing
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.search import SearchIndex
@@ -243,8 +303,11 @@ def _checks(scratch: Path, job: Job, pieces: Sequence[str], fed: int) -> tuple[C
     briefs = [path for path in (scratch / paths.BRIEFS).glob("*") if looked.in_file(path)]
     read = len(_transcripts(job))
     source = f"{fed} messages through the hook, {read} transcripts from the beginning, twice"
+    due = ", ".join(f"{count} {name}" for name, count in left.items())
+    ran = "each ran until nothing was due" if not left else f"each ran; left to the worker: {due}"
     return (
         Check("source fed again", True, source),
+        Check("background jobs", True, ran),
         Check("stays away", not back, f"{len(back)} entries came back"),
         Check("no row says it", not rows, ", ".join(rows) or "no table does"),
         Check("no search finds it", not hits, f"{len(hits)} results"),

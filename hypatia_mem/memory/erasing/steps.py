@@ -16,7 +16,7 @@ from hypatia_mem.errors import Refused, StoreCorrupt
 from hypatia_mem.memory.erasing.job import Job, Place
 from hypatia_mem.memory.erasing.pieces import Pieces
 from hypatia_mem.memory.erasing.places import PLACES, Held, survey
-from hypatia_mem.memory.erasing.proof import Check, beating
+from hypatia_mem.memory.erasing.proof import Check
 from hypatia_mem.model import Author, Channel
 
 if TYPE_CHECKING:
@@ -120,18 +120,20 @@ def _is_known(store: Store, triple: str) -> bool:
 def derive(
     home: Path, job: Job, settings: Settings, now: datetime, beat: Callable[[], None]
 ) -> None:
-    """Make again, of what is left: summaries, vectors, search index, briefs, kept files."""
+    """Make again, of what is left: summaries, episodes, search index, briefs, kept files.
+
+    Of the summaries those that lost a source by this: what was due before is the worker's, and so
+    are vectors, which go with their text and are missed by nobody until then.
+    """
     from hypatia_mem.memory import curate, typed
     from hypatia_mem.memory.cascade import running as cascade
     from hypatia_mem.memory.episodes import running as episodes
-    from hypatia_mem.memory.vectors import embedding
     from hypatia_mem.store.search import SearchIndex
 
     values = [value for value in job.values if len(value) >= _LEAST_LINE]
     typed.forget_lines(home, [*values, *job.names], job.asked)
-    cascade.run(home, settings, now=now, beat=beat)
+    cascade.run(home, settings, now=now, beat=beat, only_owed=True)
     episodes.run(home, settings, now=now, only_owed=True, beat=beat)
-    embedding.catch_up(home, settings.embedding_model, stop=beating(beat))
     SearchIndex(home).clear()  # deleted words stay in its files until they are written anew
     curate.refresh(home)
 
@@ -325,8 +327,12 @@ def write_certificate(
     checks: Sequence[Check],
     clean: bool,
     now: datetime,
+    left_due: Mapping[str, int],
 ) -> Path:
-    """Write down what was done, with digests in the place of every word; return the file."""
+    """Write down what was done, with digests in the place of every word; return the file.
+
+    ``left_due`` is the work that the proof left undone, by its kind.
+    """
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.ledger import load_key
 
@@ -349,6 +355,7 @@ def write_certificate(
             for one in table
         ],
         "checks": [{"name": one.name, "passed": one.passed} for one in checks],
+        "left_due": dict(left_due),
         "clean": clean,
         "ledger": {"seq": last["seq"], "hash": last["hash"]},
     }
