@@ -64,25 +64,27 @@ def queue_held(
     names: Sequence[str],
     arguments: Mapping[str, Any],
     *,
+    sessions: Sequence[str] = (),
     author: Author,
     now: datetime,
 ) -> list[dict[str, str]]:
-    """Keep a change of these names until the sessions that hold them have ended.
+    """Keep a change of these names, and of these ``sessions``, until what holds them has ended.
 
-    Returns the ``id``, ``name`` and ``session`` of each; what nobody holds any more is made with
+    A session holds itself, also against the agent that works in it. Returns the ``id``, ``name`` and ``session`` of each; what nobody holds any more is made with
     the next run of the worker. It can be undone like any other operation.
     """
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=True) as store, store.transaction(author, now=now) as txn:
         holders = dict(held(store, names, author=author, now=now))
+        holders |= {one: one for one in sessions if _runs(store, one, now)}
         return [
             {
                 "id": txn.queue_change(holders.get(name, ""), verb, name, arguments),
                 "name": name,
                 "session": holders.get(name, ""),
             }
-            for name in names
+            for name in [*names, *sessions]
         ]
 
 

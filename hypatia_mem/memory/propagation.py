@@ -124,9 +124,9 @@ def queue_deletion(
     author: Author,
     now: datetime,
 ) -> list[dict[str, str]]:
-    """Let the worker delete these entries and messages when the sessions they hang on have ended.
+    """Let the worker delete these entries, turns and sessions when what they hang on has ended.
 
-    Returns the ``id``, ``name`` and ``session`` of each. Raises as ``delete`` does.
+    A session is deleted with all that was said in it until then. Returns the ``id``, ``name`` and ``session`` of each. Raises as ``delete`` does.
     """
     from hypatia_mem.store.connection import open_store
 
@@ -134,14 +134,17 @@ def queue_deletion(
         wanted = [targets.resolve(store, name) for name in dict.fromkeys(names)]
         targets.within(wanted, scopes, author)
         for one in wanted:
-            if one.session or one.statement:
+            if one.statement:
                 raise UsageError(
-                    f"a {one.kind} cannot be deleted later",
-                    hint="Name its turns, SESSION:1-, or an entry.",
+                    "a statement cannot be deleted later",
+                    hint="No session holds one: leave --after out, or name an entry at its end.",
                 )
-    entries = list(dict.fromkeys(name for one in wanted for name in one.entries))
+    sessions = [one.session for one in wanted if one.session]
+    entries = dict.fromkeys(name for one in wanted if not one.session for name in one.entries)
     arguments = {"scopes": None if scopes is None else list(scopes), "reason": reason}
-    return guard.queue_held(home, "delete", entries, arguments, author=author, now=now)
+    return guard.queue_held(
+        home, "delete", list(entries), arguments, sessions=sessions, author=author, now=now
+    )
 
 
 def delete_onward(

@@ -530,6 +530,34 @@ def test_what_a_running_session_stands_on_is_not_deleted_under_it(tree):
     assert "msg-s-7-1" not in _names(tree)
 
 
+def test_a_running_session_is_deleted_when_it_has_ended_with_all_that_was_said_until_then(tree):
+    """Also for the agent that works in it: later is later. Undo takes it off the queue."""
+    from hypatia_mem.memory import guard
+
+    def said(turn: int) -> Message:
+        at = NOW - timedelta(minutes=9 - turn)
+        return Message("s-7", f"w{turn}", "user", f"running words {turn}", at)
+
+    with open_store(tree, write=True) as store, store.transaction(WORKER, now=NOW) as txn:
+        txn.put_session(Session("s-7", project="app"))
+        txn.put_messages("s-7", [said(1)], "app")
+    own = Author(Channel.CLI_AGENT, "agent", session_id="s-7")
+    [queued] = propagation.queue_deletion(tree, ["s-7"], scopes=("app",), author=own, now=NOW)
+    assert (queued["name"], queued["session"]) == ("s-7", "s-7")
+    assert guard.run_queued(tree, NOW) == 0
+    with open_store(tree, write=True) as store, store.transaction(WORKER, now=NOW) as txn:
+        txn.put_messages("s-7", [said(1), said(2)], "app")
+    later = NOW + timedelta(hours=1)
+    assert guard.run_queued(tree, later) == 1
+    assert not {"msg-s-7-1", "msg-s-7-2"} & _names(tree)
+    assert "fact" in _names(tree)
+
+    with pytest.raises(UsageError, match="cannot be deleted later"):
+        propagation.queue_deletion(
+            tree, ["fact,is_about,queue"], scopes=("app",), author=PERSON, now=NOW
+        )
+
+
 # --- orphans that are kept --------------------------------------------------------------------------
 
 
