@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,14 +48,71 @@ def fenced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     return fake
 
 
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return the file of a store to which nothing has been written yet, made by the program."""
+    from hypatia_mem.store.connection import FILE, open_store
+
+    path = tmp_path_factory.mktemp("empty-store")
+    with open_store(path, write=True):
+        pass
+    return (path / FILE).read_bytes()
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Return the memory's home of this test, made as the program makes it."""
+def bare_home(tmp_path: Path) -> Path:
+    """Return the memory's home of this test, made as the program makes it: there is no store."""
     from hypatia_mem.capture import paths
 
     path = tmp_path / "memory-home"
     paths.ensure_home(str(path))
     return path
+
+
+@pytest.fixture
+def home(bare_home: Path, empty_store: bytes) -> Path:
+    """Return the memory's home of this test with an empty store in it.
+
+    To create one takes longer than most tests do, and is tested by those that have none.
+    """
+    from hypatia_mem.store.connection import FILE
+
+    file = bare_home / FILE
+    file.touch(mode=0o600)
+    file.write_bytes(empty_store)
+    return bare_home
+
+
+@pytest.fixture(scope="session")
+def kept_homes(tmp_path_factory: pytest.TempPathFactory) -> dict[object, tuple[Path, object]]:
+    """Return what ``once`` has made so far in this process."""
+    return {}
+
+
+@pytest.fixture
+def once(
+    home: Path,
+    kept_homes: dict[object, tuple[Path, object]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[Callable[[], object]], object]:
+    """Fill this test's home by a function that is run once in this process: ``once(make)``.
+
+    From then on its home is copied. So nothing in ``make`` may differ from test to test but where
+    the home is; what it returns is given to every test.
+    """
+
+    def fill(make: Callable[[], object]) -> object:
+        key = make.__code__
+        if key not in kept_homes:
+            returned = make()
+            kept = tmp_path_factory.mktemp("once") / "home"
+            shutil.copytree(home, kept, symlinks=True)
+            kept_homes[key] = (kept, returned)
+        else:
+            shutil.copytree(kept_homes[key][0], home, symlinks=True, dirs_exist_ok=True)
+        return kept_homes[key][1]
+
+    return fill
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -31,16 +32,18 @@ class Ran:
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    """The folder the commands run in: a project called ``app``."""
-    folder = tmp_path / "src" / "app"
+def project(tmp_path_factory, monkeypatch):
+    """The folder the commands run in: a project called ``app``, at the same place in every test."""
+    source = tmp_path_factory.getbasetemp() / "src"
+    shutil.rmtree(source, ignore_errors=True)
+    folder = source / "app"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     return folder
 
 
 @pytest.fixture
-def cli(project, capsys, monkeypatch):
+def cli(project, home, capsys, monkeypatch):
     """Run a command line: ``cli("search", "words")``; ``stdin`` is what it may read."""
 
     def call(*arguments: str, stdin: bytes = b"") -> Ran:

@@ -95,26 +95,28 @@ def person(cli, monkeypatch):
 
 
 @pytest.fixture
-def given(person, home, tmp_path, monkeypatch):
+def given(person, once, project, monkeypatch):
     """``theirs`` and the session ``s-2`` are of the project ``web``; the rest is of ``app``."""
-    web = tmp_path / "src" / "web"
-    web.mkdir()
-    here = tmp_path / "src" / "app"
-    monkeypatch.chdir(web)
+    (project.parent / "web").mkdir()
+    once(lambda: fill(person, project, monkeypatch))
+    return person
+
+
+def fill(person, project, monkeypatch):
+    monkeypatch.chdir(project.parent / "web")
     person("knowledge-create", "theirs", "-d", "what they know")
     person("statement-create", "theirs", "knows", "them")
-    monkeypatch.chdir(here)
+    monkeypatch.chdir(project)
     person("knowledge-create", "x", "-d", WORDS)
     now = context.now() - timedelta(days=2)  # no session that runs stands on it
     with (
-        open_store(home, write=True) as store,
+        open_store(context.home(), write=True) as store,
         store.transaction(Author(Channel.TRANSCRIPT), now=now) as txn,
     ):
-        for id_, project in (("s-1", "app"), ("s-2", "web")):
-            txn.put_session(Session(id_, project=project, updated_at=now))
-            said = [Message(id_, f"{id_}-u1", "user", f"hello {project}", now)]
-            txn.put_messages(id_, said, project)
-    return person
+        for id_, scope in (("s-1", "app"), ("s-2", "web")):
+            txn.put_session(Session(id_, project=scope, updated_at=now))
+            said = [Message(id_, f"{id_}-u1", "user", f"hello {scope}", now)]
+            txn.put_messages(id_, said, scope)
 
 
 REFUSED = [

@@ -97,6 +97,7 @@ def test_no_arguments_is_help(cli):
     assert "Commands:" in done.out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_has_help_with_an_example(cli, name):
     """What is offered is explained."""
@@ -189,6 +190,7 @@ ENCODINGS = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("env", ENCODINGS, ids=str)
 def test_no_terminal_is_too_small_for_the_text(env, project):
     """Japanese and emoji on a C terminal are escapes, and JSON stays JSON."""

@@ -51,6 +51,7 @@ def test_a_file_is_kept_described_and_found(cli, home, picture, tmp_path):
     assert row["subject"] == "euclid/fig1.png"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "tags"),
     [

@@ -55,6 +55,7 @@ STRATEGIES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_each_strategy_can_be_chosen_and_finds_its_own(asked, strategy):
     """What is not true any more and what belongs to another project is in none."""
@@ -64,6 +65,7 @@ def test_each_strategy_can_be_chosen_and_finds_its_own(asked, strategy):
     assert {row["key"] for row in found["rows"]} == keys
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "strategies"),
     [
@@ -98,6 +100,7 @@ def test_what_cannot_be_asked_is_refused(asked, arguments, words):
     assert words in done.err
 
 
+@pytest.mark.deep
 def test_the_entries_take_turns_are_few_and_come_once(asked):
     for number in range(9):
         asked("knowledge-create", f"pool-{number}", "-d", "about the connection pool")
@@ -122,6 +125,7 @@ def test_what_is_printed_is_quoted_and_can_be_explained(asked):
     assert nothing.out == "Nothing is known about it here.\n"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("topic", ["$triple", "$*", "' OR 1=1 --", '"', "a,b", "属于"])
 def test_any_topic_is_only_words(asked, topic):
     """What looks like an operator is a name to ask for."""

@@ -57,6 +57,7 @@ CASES = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 @pytest.mark.parametrize(("line", "there", "absent"), CASES)
 def test_bash(programs, tmp_path, line, there, absent):
@@ -86,6 +87,7 @@ def test_bash(programs, tmp_path, line, there, absent):
     assert absent not in found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 @pytest.mark.parametrize(("line", "there", "absent"), CASES)
 def test_zsh_and_fish(programs, shell, line, there, absent):
@@ -111,6 +113,7 @@ def test_zsh_and_fish(programs, shell, line, there, absent):
     assert absent not in words
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_is_for_the_name_it_was_asked_by(programs, shell):
     """Both names complete; the variable in the script is the one the program listens to."""

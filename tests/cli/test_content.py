@@ -45,6 +45,7 @@ AS_IT_STANDS = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("command", "content", "stored"),
     [
@@ -58,6 +59,7 @@ def test_content_as_it_stands(cli, command, content, stored):
     assert command(cli, *content) == stored
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("way", ["standard input", "file"])
 def test_content_that_is_no_argument(cli, command, way, tmp_path):

@@ -38,12 +38,16 @@ def person(project, capsys, monkeypatch):
 
 
 @pytest.fixture
-def talked(home, project):
-    fill(home, talk(4), scope="app")
-    condense(home, settings(cascade_batch=2))
+def talked(home, project, once):
+    def make():
+        fill(home, talk(4), scope="app")
+        condense(home, settings(cascade_batch=2))
+
+    once(make)
     return home
 
 
+@pytest.mark.deep
 def test_a_dry_run_names_what_would_go_and_the_command_does_that(cli, talked):
     over = [one.name for one in summaries(talked)]
     told = cli("delete", "msg-s-1-1", "--dry-run", "--json")
@@ -90,6 +94,7 @@ def test_delete_from_here(cli, talked):
     assert done["targets"] == told["targets"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
@@ -113,6 +118,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(cli, talked, line, code, said
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.deep
 def test_a_person_moves_a_session_and_an_agent_does_not(cli, person, talked):
     assert cli("move", "s-1", "--scope", "web").code == 1
     code, out, _ = person("move", "s-1", "--scope", "web", "--dry-run")
@@ -138,6 +144,7 @@ def test_provenance_names_the_messages_and_fails_when_one_is_missing(cli, talked
     assert "msg-s-1-1" in missing.out
 
 
+@pytest.mark.deep
 def test_bulk_changes_nothing_without_yes(cli, home):
     for name in ("a", "b", "c"):
         assert cli("knowledge-create", name, "-d", f"text {name}").code == 0

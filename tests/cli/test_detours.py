@@ -36,6 +36,7 @@ def person(cli, monkeypatch):
     return call
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("decided", "stays"),
     [
@@ -77,6 +78,7 @@ def test_an_agent_brings_back_what_nobody_doubted(person):
     assert person("trust", "x").out.startswith("x: asserted")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "back",
     [
@@ -108,6 +110,7 @@ def test_an_agent_does_not_bring_back_that_a_statement_is_verified(person):
     assert "verified" in person("trust", "alpha,uses,kafka").out
 
 
+@pytest.mark.deep
 def test_only_a_person_puts_something_into_another_project(person):
     person("knowledge-create", "x", "-d", WORDS)
     refused = person.agent("knowledge-update", "x", "--scopes", "other")
@@ -122,10 +125,11 @@ def test_only_a_person_puts_something_into_another_project(person):
     assert person.agent("knowledge-get", "x").json["content"]["scopes"] == ["app"]
 
 
-def test_an_agent_takes_nothing_back_in_another_project(person, tmp_path, monkeypatch):
+@pytest.mark.deep
+def test_an_agent_takes_nothing_back_in_another_project(person, project, monkeypatch):
     person("remember", "never mock the database")
     theirs = person("log", "--json").json[0]["op_id"]
-    other = tmp_path / "src" / "other"
+    other = project.parent / "other"
     other.mkdir()
     monkeypatch.chdir(other)
     person.agent("remember", "always use tabs")
@@ -174,6 +178,7 @@ def test_a_session_of_another_project_is_read_on_purpose_only(person, home):
         assert person.agent(*command, "--session", "theirs", "--all-projects").code == 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", [("trust", "x"), ("pin",), ("suppress",)])
 def test_a_folder_that_was_never_seen_is_asked_for_before_the_store_is_held(person, command):
     """Its scope has to be looked up in the store, which cannot be opened twice at a time."""
@@ -198,17 +203,17 @@ def test_three_entries_are_three_entries(person):
     assert person("trust", "beta").out.startswith("beta: verified")
 
 
-def test_nothing_of_another_project_is_changed_or_copied_by_the_way(person, tmp_path, monkeypatch):
+def test_nothing_of_another_project_is_changed_or_copied_by_the_way(person, project, monkeypatch):
     person("statement-create", "alpha", "uses", "kafka")
-    (tmp_path / "plan.txt").write_text("their plan")
-    person("archive-store", str(tmp_path / "plan.txt"), "-n", "plan.txt")
+    (project / "plan.txt").write_text("their plan")
+    person("archive-store", str(project / "plan.txt"), "-n", "plan.txt")
     now = context.now()
     with (
         open_store(context.home(), write=True) as store,
         store.transaction(Author(Channel.TRANSCRIPT), now=now) as txn,
     ):
         txn.put_session(Session("s-1", project="app", updated_at=now))
-    other = tmp_path / "src" / "other"
+    other = project.parent / "other"
     other.mkdir()
     monkeypatch.chdir(other)
     triple = ("alpha", "uses", "kafka")

@@ -22,9 +22,12 @@ def person(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def told(cli, home: Path) -> Path:
-    assert cli("remember", RULE).code == 0
-    assert cli("remember", "always wash the cups").code == 0
+def told(cli, home: Path, once) -> Path:
+    def make() -> None:
+        assert cli("remember", RULE).code == 0
+        assert cli("remember", "always wash the cups").code == 0
+
+    once(make)
     return home
 
 
@@ -39,6 +42,7 @@ def test_a_dry_run_names_everything_and_changes_nothing(cli, told: Path) -> None
     assert RULE in cli("rules").out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("words", [("erase", RULE), ("forget", RULE, "--erase")])
 def test_a_person_erases_and_sees_the_table(cli, told: Path, person, words) -> None:
     done = cli(*words, "--yes")
@@ -66,6 +70,7 @@ def test_an_agent_is_refused_and_that_is_noted(cli, told: Path) -> None:
         assert store.ledger(limit=1)[0]["verb"] == "refuse operation"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -87,6 +92,7 @@ def test_nothing_to_resume_and_no_certificate_are_told(cli, told: Path) -> None:
     assert cli("erase", "--certificates", "--json").json == []
 
 
+@pytest.mark.deep
 def test_backups_by_command(cli, told: Path, person, tmp_path: Path) -> None:
     made = cli("backup", "create", "--reason", "before dinner", "--json").json
     assert "before dinner" in cli("backup", "list").out

@@ -38,6 +38,7 @@ def test_create_get_update_delete(cli):
     assert (missing.code, missing.out) == (0, "Knowledge 'Rust' not found.\n")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -78,6 +79,7 @@ def test_an_update_of_nothing_is_an_error(cli):
     assert "nothing to update" in done.err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("scopes", "stored"),
     [("", [""]), (",", [""]), ("app,", ["app", ""]), ("p, ", ["p"]), (None, ["app"])],
@@ -93,6 +95,7 @@ def test_scopes_of_creation(cli, scopes, stored):
     assert row["content"]["scopes"] == stored
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("data", "stored"),
     [
@@ -188,6 +191,7 @@ PLAIN = ["$knowledge", ["$like", "name", "%"]]
 NAMED = ["$knowledge", ["$or", ["$contains", "scopes", "other"], ["$contains", "scopes", ""]]]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("expression", "options", "names"),
     [
@@ -318,6 +322,7 @@ def test_search_takes_any_text(cli):
         assert "Traceback" not in done.err
 
 
+@pytest.mark.deep
 def test_search_inside_an_expression(cli):
     """Filters come before rank and limit, and rows keep rank order with a score."""
     for number in range(12):

@@ -13,12 +13,16 @@ NAME = "rule:never-mock-the-database"
 
 
 @pytest.fixture
-def edited(cli):
+def edited(cli, once):
     """A rule with four versions and a statement about it."""
-    cli("remember", "never mock the database")
-    cli("knowledge-update", NAME, "-d", "never mock\nthe database")
-    cli("knowledge-update", NAME, "-d", "never mock\nany database", "-t", "rule,db")
-    cli("knowledge-update", NAME, "-d", "mock nothing")
+
+    def make():
+        cli("remember", "never mock the database")
+        cli("knowledge-update", NAME, "-d", "never mock\nthe database")
+        cli("knowledge-update", NAME, "-d", "never mock\nany database", "-t", "rule,db")
+        cli("knowledge-update", NAME, "-d", "mock nothing")
+
+    once(make)
     return cli
 
 
@@ -50,6 +54,7 @@ def test_every_version_is_there_with_who_and_when(edited):
     assert edited("history", f"{NAME}@2", "--json").json["version"] == 2
 
 
+@pytest.mark.deep
 def test_a_deleted_thing_has_a_history_and_a_forgotten_one_none(edited):
     edited("knowledge-delete", NAME)
 
@@ -64,6 +69,7 @@ def test_a_deleted_thing_has_a_history_and_a_forgotten_one_none(edited):
     assert "no history" in done.err
 
 
+@pytest.mark.deep
 def test_what_was_deleted_can_still_be_forgotten(edited):
     """Its history holds the words, and they are not to come back."""
     edited("knowledge-delete", NAME)
@@ -126,6 +132,7 @@ def test_a_difference_is_a_unified_diff_with_the_fields_that_changed(edited):
     assert (found["from"]["version"], found["to"]["version"]) == (1, 3)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "ends"),
     [([], (3, 4)), (["@2"], (2, 4)), (["@4", "@4"], (4, 4)), (["@3", "@1"], (3, 1))],
@@ -190,6 +197,7 @@ def test_a_statement_is_reverted_too(cli):
     assert versions[2]["valid_to"] == versions[0]["valid_to"]
 
 
+@pytest.mark.deep
 def test_undo_and_redo_go_back_and_forth_step_by_step(edited):
     texts = ["mock nothing", "never mock\nany database", "never mock\nthe database"]
     for text in texts[1:]:
@@ -209,6 +217,7 @@ def test_undo_and_redo_go_back_and_forth_step_by_step(edited):
     assert (done.code, "nothing to redo" in done.err) == (1, True)
 
 
+@pytest.mark.deep
 def test_what_is_undone_leaves_the_index_even_when_the_index_cannot_follow(edited):
     """As when the command is killed as soon as the store has it."""
     from hypatia_mem.cli import context
@@ -260,9 +269,10 @@ def test_forgetting_is_final_and_says_what_to_do(edited):
     assert edited("rules", "--json").json == []
 
 
-def test_undo_stays_in_its_project(cli, tmp_path, monkeypatch):
+@pytest.mark.deep
+def test_undo_stays_in_its_project(cli, project, monkeypatch):
     cli("remember", "never mock the database")
-    other = tmp_path / "src" / "other"
+    other = project.parent / "other"
     other.mkdir()
     monkeypatch.chdir(other)
     cli("remember", "always use tabs")
@@ -313,6 +323,7 @@ def validity(cli, name):
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("start", "end", "stored"),
     [
@@ -345,6 +356,7 @@ def test_what_is_no_time_is_refused_with_examples(cli, said):
     assert "2026-03-01" in done.err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("start", "end"), [("2026-03-02", "2026-03-01"), ("2026-03-01T10:00Z", "2026-03-01T10:00Z")]
 )
@@ -432,6 +444,7 @@ def test_a_statement_that_exists_is_given_another_time(cli):
     assert ends == [(start, None), (start, end), (None, end)]
 
 
+@pytest.mark.deep
 def test_an_import_is_one_operation(cli, tmp_path):
     cli("remember", "never mock the database")
     cli("knowledge-create", "plan", "-d", "x")

@@ -59,6 +59,7 @@ def command(capsys):
 ALL = "--all-projects"
 
 
+@pytest.mark.deep
 def test_the_price_is_told_before_and_asked_for_and_then_it_is_done(command, model):
     assert "2 calls of claude-haiku-5-5 by anthropic" in command("cascade", "plan", ALL)[1]
     (row,) = json.loads(command("cascade", "plan", ALL, "--json")[1])
@@ -86,6 +87,7 @@ def test_extractive_asks_nobody_and_needs_no_yes(command, model, home):
     assert "calls" not in command("status")[1]
 
 
+@pytest.mark.deep
 def test_failed_work_is_listed_retried_and_dropped(command, model):
     model.says(Step(""))
     command("cascade", "run", ALL, "--yes")
@@ -170,6 +172,7 @@ def test_watching_looks_again_until_it_is_interrupted(command, model, monkeypatc
     assert [json.loads(line)["stored"] for line in out.splitlines()] == [2, 2, 2]
 
 
+@pytest.mark.deep
 def test_the_package_is_imported_only_to_ask(model, home, monkeypatch):
     """It takes seconds; nobody waits for it who asks no model."""
     import subprocess

@@ -50,6 +50,7 @@ def test_scopes_are_listed_with_the_global_one_labelled(given):
     }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "code"),
     [("app", 0), ("my-app", 0), ("", 0), ("(global)", 0), ("ap", 1), ("secret", 1), ("ghost", 1)],
@@ -77,6 +78,7 @@ def test_tags_are_those_of_the_project_and_the_global_scope(given):
     ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

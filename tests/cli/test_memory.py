@@ -104,21 +104,21 @@ def test_forget_nothing_like_it(cli):
     assert cli("forget").code == 2
 
 
-def test_forget_leaves_other_projects_alone(cli, tmp_path, monkeypatch):
+def test_forget_leaves_other_projects_alone(cli, project, monkeypatch):
     """Two projects may remember the same; each forgets its own."""
     cli("remember", "the staging URL is one")
-    other = tmp_path / "src" / "other"
+    other = project.parent / "other"
     other.mkdir()
     monkeypatch.chdir(other)
 
     done = cli("forget", "staging URL")
 
     assert done.code == 1
-    monkeypatch.chdir(tmp_path / "src" / "app")
+    monkeypatch.chdir(project)
     assert len(cli("rules", "--json").json) == 1
 
 
-def test_two_folders_of_one_name_are_two_projects(cli, tmp_path, monkeypatch):
+def test_two_folders_of_one_name_are_two_projects(cli, project, tmp_path, monkeypatch):
     """The second never sees the first one's rules, and its own are its own."""
     cli("remember", "always say one")
     twin = tmp_path / "elsewhere" / "app"
@@ -128,7 +128,7 @@ def test_two_folders_of_one_name_are_two_projects(cli, tmp_path, monkeypatch):
     before = cli("rules", "--json").json
     cli("remember", "always say two")
     here = [row["content"] for row in cli("rules", "--json").json]
-    monkeypatch.chdir(tmp_path / "src" / "app")
+    monkeypatch.chdir(project)
     there = [row["content"] for row in cli("rules", "--json").json]
 
     assert before == []

@@ -159,6 +159,7 @@ def names_of(found):
     return sorted(node["id"] for node in found["nodes"])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("options", "names"),
     [
@@ -196,9 +197,9 @@ def test_around_shows_the_neighbourhood_of_a_querys_rows(told):
     assert len(nx.node_link_graph(data, edges="edges").edges) == 2
 
 
-def test_other_projects_are_seen_only_when_asked_for(told, tmp_path, monkeypatch):
+def test_other_projects_are_seen_only_when_asked_for(told, project, monkeypatch):
     """A query that names another project's entries tells how many it hides."""
-    other = tmp_path / "src" / "other"
+    other = project.parent / "other"
     other.mkdir()
     monkeypatch.chdir(other)
     assert "Linux" not in told("graph", "export").out
@@ -280,6 +281,7 @@ def test_export_into_a_folder_that_is_not_there_is_a_sentence(told, project):
     assert list(project.iterdir()) == []
 
 
+@pytest.mark.deep
 def test_merge_shows_its_blast_radius_and_can_be_taken_back(told):
     """Nothing on a dry run; afterwards the line that undoes it, which does."""
     told("statement-create", "psql", "runs_on", "Linux")
@@ -316,6 +318,7 @@ def test_merge_of_what_differs_needs_force(told):
 # --- cost -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "loads"),
     [

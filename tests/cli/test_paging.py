@@ -100,6 +100,7 @@ def without_place(row):
     return {k: v for k, v in row.items() if not (k == "id" and isinstance(v, int))}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", LISTS)
 def test_pages_together_are_the_whole(given, name):
     """By pages of a size that does not divide the number of rows; beyond the end there is nothing."""
@@ -115,6 +116,7 @@ def test_pages_together_are_the_whole(given, name):
     assert len({json.dumps(row, sort_keys=True) for row in whole}) == len(whole) >= MANY
 
 
+@pytest.mark.deep
 def test_pages_of_one_moment_hold_while_others_write(given):
     """The pages of a query as of a time are those of that time, whatever comes in between."""
     moment = "2026-05-01T00:00:00.000001"
@@ -172,6 +174,7 @@ def say(home, session, n, now):
         txn.put_messages(session, said, "app")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", CURSORS)
 @pytest.mark.parametrize("limit", [1, 7, MANY, 1000])
 def test_a_cursor_pages_through_the_same_rows(given, name, limit):
@@ -181,6 +184,7 @@ def test_a_cursor_pages_through_the_same_rows(given, name, limit):
     assert all(len(page) == limit for page in pages[:-1])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", CURSORS)
 def test_what_comes_in_meanwhile_neither_repeats_nor_hides_a_row(given, home, name):
     """New ones come in at the front, and old ones move there, between any two pages."""
@@ -282,6 +286,7 @@ def test_lists_that_nobody_comes_back_to_go(given, home, monkeypatch):
 # --- a stream: every row, few in memory -----------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "expression",
     [
@@ -304,6 +309,7 @@ def test_a_stream_gives_every_row_once(given, expression, monkeypatch):
     assert sorted(rows, key=json.dumps) == sorted(everything, key=json.dumps)
 
 
+@pytest.mark.deep
 def test_a_stream_neither_repeats_nor_misses_while_others_write(home, given):
     from hypatia_mem.jse.parser import parse
     from hypatia_mem.memory.streaming import stream
@@ -328,6 +334,7 @@ def test_a_stream_has_an_order_of_its_own(given, option):
     assert next(iter(option)) in done.err
 
 
+@pytest.mark.deep
 def test_a_stream_holds_few_rows_at_once(home, given):
     """However many there are: what it takes does not grow with them."""
     import tracemalloc

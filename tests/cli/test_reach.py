@@ -26,9 +26,14 @@ WRITES = [
 
 
 @pytest.fixture
-def given(cli, home, monkeypatch):
+def given(cli, once, monkeypatch):
     """``theirs`` and a session belong to the project ``web``; a person's commands run in ``app``."""
     monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
+    once(lambda: fill(cli))
+    return cli
+
+
+def fill(cli):
     cli("knowledge-create", "theirs", "-d", "their first secret", "--scopes", "web")
     cli("knowledge-update", "theirs", "-d", "their second secret", "--scope", "web")
     cli("statement-create", "theirs", "asks", "them", "-d", "their secret", "--scopes", "web")
@@ -40,9 +45,9 @@ def given(cli, home, monkeypatch):
     ):
         txn.put_session(Session("s-1", project="web"))
         txn.put_messages("s-1", [Message("s-1", "l", "user", "a secret", context.now())], "web")
-    return cli
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("line", READS + WRITES, ids=" ".join)
 def test_a_name_of_another_project_is_not_reached_by_the_way(given, line):
     done = given(*line)
@@ -54,6 +59,7 @@ def test_a_name_of_another_project_is_not_reached_by_the_way(given, line):
     assert "second secret" in given("show", "theirs", "--scope", "web").out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("line", READS, ids=" ".join)
 @pytest.mark.parametrize("option", [["--scope", "web"], ["--all-projects"]], ids=" ".join)
 def test_it_is_read_on_purpose(given, line, option):
@@ -72,6 +78,7 @@ def test_it_is_changed_on_purpose_and_by_a_person(given, line, monkeypatch):
     assert "second secret" not in given("show", "theirs", "--all-projects").out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["both", "global"])
 def test_what_is_shared_or_global_needs_no_word(given, name):
     assert given("knowledge-get", name).json["content"]["data"] == "shared"

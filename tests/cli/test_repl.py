@@ -97,6 +97,7 @@ def test_dot_commands(cli, tmp_path):
     assert not lines[-1].startswith("  work")  # nothing after .quit was run
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
@@ -215,6 +216,7 @@ def terminal(project, home):
     os.close(made.master)
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo terminal")
 def test_at_a_terminal(terminal, home):
     """A prompt, an error, lines that go on, a history without secrets, ^C, and the end of input."""

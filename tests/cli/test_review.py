@@ -16,7 +16,7 @@ ONE, TWO = "rule:use-port-4712", "rule:use-port-4711"
 
 
 @pytest.fixture
-def run(cli, monkeypatch):
+def run(cli, monkeypatch, once):
     """A command line at which a person sits; three things wait for them."""
     door = {"channel": Channel.CLI_PERSON}
     monkeypatch.setattr(context, "channel", lambda: door["channel"])
@@ -26,6 +26,11 @@ def run(cli, monkeypatch):
 
     call.agent = lambda: door.update(channel=Channel.CLI_AGENT)
     call.person = lambda: door.update(channel=Channel.CLI_PERSON)
+    once(wait_for_a_person)
+    return call
+
+
+def wait_for_a_person():
     with changing(context.home(), AGENT, context.now()) as (_, txn):
         for name, text in ((ONE, "use port 4712"), ("note", "the team likes tea")):
             kind = "rule" if name == ONE else "memory"
@@ -35,7 +40,6 @@ def run(cli, monkeypatch):
         txn.put_entry(Entry(TWO, "use port 4711", kind="rule", scopes=("app",)))
         txn.put_entry(Entry("theirs", "of the web", scopes=("web",), trust=Trust.CANDIDATE))
         txn.set_trust(TWO, Trust.DISPUTED, "the logs say otherwise")
-    return call
 
 
 def queue(run):
@@ -80,6 +84,7 @@ def test_edit_then_accept_keeps_both_texts(run):
     assert ONE not in rules(run)
 
 
+@pytest.mark.deep
 def test_reject_keeps_it_away_and_is_out_of_the_queue(run):
     assert run("review", "reject", ONE).code == 2
     assert run("review", "reject", ONE, "--reason", "it is 4713").code == 0
@@ -90,6 +95,7 @@ def test_reject_keeps_it_away_and_is_out_of_the_queue(run):
     assert run("remember", "the tea is in the kitchen").code == 0
 
 
+@pytest.mark.deep
 def test_what_was_rejected_cannot_be_accepted_by_another_way(run):
     run("review", "reject", ONE, "--reason", "it is 4713")
     for command in (
@@ -104,6 +110,7 @@ def test_what_was_rejected_cannot_be_accepted_by_another_way(run):
     assert "use port 4712" not in rules(run).values()
 
 
+@pytest.mark.deep
 def test_merge_brings_both_texts_and_all_sources_and_can_be_undone(run):
     with changing(context.home(), PERSON, context.now()) as (_, txn):
         txn.put_entry(Entry("source", "a talk", scopes=("app",)))
@@ -156,6 +163,7 @@ def test_an_agent_may_look_and_put_off_and_decides_nothing(run):
     assert run("review", "defer", ONE).code == 0
 
 
+@pytest.mark.deep
 def test_two_that_say_the_opposite_are_a_conflict_until_both_are_verified(run):
     from hypatia_mem.memory.compose import brief_text
     from hypatia_mem.store.connection import open_store
@@ -210,6 +218,7 @@ def keys(run, monkeypatch):
     return call
 
 
+@pytest.mark.deep
 def test_going_through_the_queue_by_keys(run, keys):
     order = [row["name"] for row in run("review", "--json").json]
     assert order[-1] == TWO
@@ -245,6 +254,7 @@ def test_merging_and_putting_off_by_keys(run, keys):
     assert run("show", TWO, "--json").json["trust"] == "verified"
 
 
+@pytest.mark.deep
 def test_who_takes_in_a_conflict_says_that_both_hold(run, keys):
     run("remember", "always mock the database")
     run("remember", "never mock the database")

@@ -79,6 +79,7 @@ def _digests(home):
     }
 
 
+@pytest.mark.deep
 def test_the_memory_is_copied_and_stays_as_it_is(cli, quick, monkeypatch):
     """The probe sees the person's own entries, and may do anything to the copy."""
     cli("remember", "the manganese pump leaks", "--global")
@@ -114,11 +115,13 @@ def test_the_memory_is_copied_and_stays_as_it_is(cli, quick, monkeypatch):
 
 
 def test_no_memory_is_an_empty_one(cli, quick):
+    (context.home() / "memory.duckdb").unlink()
     done = cli("rubric", "quick.holds")
     assert (done.code, "an empty one is probed" in done.err) == (0, True)
     assert not (context.home() / "memory.duckdb").exists()
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(os.name == "nt", reason="a script in the place of the client")
 @pytest.mark.parametrize(("obeys", "count"), [(True, "2 of 2"), (False, "0 of 2")])
 def test_a_model_is_asked_only_on_purpose_and_the_outcome_is_a_count(

@@ -54,6 +54,7 @@ ASKED = {"msg-s-1-1", "msg-s-2-1"}
 SAID = {"msg-s-1-2", "msg-s-2-2"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
@@ -118,6 +119,7 @@ def test_pages_are_one_list(filled):
     assert [row["id"] for row in rows] == list(range(1, 7))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -172,6 +174,7 @@ def test_an_index_of_another_format_is_built_anew(filled, home):
     assert filled("search", "needle", "--json").json == before
 
 
+@pytest.mark.deep
 def test_a_filter_beside_a_search_reaches_what_ranks_last(cli, home):
     with (
         open_store(home, write=True) as store,
@@ -198,6 +201,7 @@ def test_a_filter_beside_a_search_reaches_what_ranks_last(cli, home):
     assert [row["name"] for row in cli("query", json.dumps(query), "--json").json] == ["quiet"]
 
 
+@pytest.mark.deep
 def test_a_scope_beside_a_search_goes_to_the_index_and_changes_no_row(cli, home, monkeypatch):
     with (
         open_store(home, write=True) as store,

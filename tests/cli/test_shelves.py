@@ -47,6 +47,7 @@ def test_names_are_aligned(cli, tmp_path):
     ]
 
 
+@pytest.mark.deep
 def test_nothing_crosses_between_shelves(cli, work):
     """Each reads and writes its own memory alone; without a name it is the default one."""
     cli("knowledge-create", "x", "-d", "needle at home")

@@ -30,8 +30,13 @@ def rule(name, text, scope="app", tags=("memory", "rule")):
 
 
 @pytest.fixture
-def filled(home):
+def filled(home, once):
     """Six rules and a statement, and forty messages that are nearer to what is asked."""
+    once(lambda: fill(home))
+    return home
+
+
+def fill(home):
     with open_store(home, write=True) as store, store.transaction(AGENT, now=NOW) as txn:
         txn.put_session(Session("s-1", project="app"))
         said = [
@@ -46,7 +51,6 @@ def filled(home):
         txn.put_entry(rule("theirs", "mock the database", scope="other"))
         txn.put_entry(rule("taboo", "never mock it", tags=("memory", "taboo")))
         txn.put_statement(Statement("tests", "mock", "database", scopes=("app",)))
-    return home
 
 
 def names(ran):
@@ -67,6 +71,7 @@ def test_rows_have_the_published_shape(cli, filled):
     assert distances == sorted(distances)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "options",
     [
@@ -235,6 +240,7 @@ def test_nothing_heavy_is_imported_for_help():
     assert done.stderr.strip() == "[]"
 
 
+@pytest.mark.deep
 def test_a_row_says_when_it_was_true(cli):
     """Else what ended would stand beside what holds as if it held, too."""
     cli(

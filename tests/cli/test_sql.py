@@ -133,6 +133,7 @@ def test_json(cli, told):
     assert len(cli("sql", "--json", "SELECT range FROM range(300)", "--limit", "5").json) == 5
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("form", ["--csv", "--json", "--parquet"])
 def test_a_file_is_the_owners_and_replaces_nothing(cli, told, tmp_path, form):
     """Unless it is told to; a refused one is left as it is, and nothing else lies beside it."""
@@ -214,6 +215,7 @@ def test_sql_from_standard_input_and_a_file(cli, told, tmp_path):
     assert cli("sql", "-- nothing but\nSELECT 3 AS three").out.split() == ["three", "3"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -256,6 +258,7 @@ def test_the_schema(cli, home):
     from hypatia_mem.cli.sql import schema_page
     from hypatia_mem.store.views import VIEWS
 
+    (home / "memory.duckdb").unlink()
     told = cli("sql", "--schema", "--json").json
     text = cli("sql", "--schema").out
     page = schema_page()
@@ -273,6 +276,7 @@ def test_the_schema(cli, home):
 # ---- report -------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
@@ -319,6 +323,7 @@ def test_cost_with_a_price(cli, mine, home):
     assert "Estimate" in done.err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "rows"),
     [

@@ -54,18 +54,23 @@ READERS = {
 
 
 @pytest.fixture
-def facts(cli, clock):
+def facts(cli, clock, once):
     """What was true from March to June is learnt in November, and what is since July."""
     clock("2026-11-30T12:00")
+    once(lambda: learn(cli))
+    return cli
+
+
+def learn(cli):
     for name, *ends in (
         ("old", "--valid-from", "2026-03-01T00:00Z", "--valid-to", "2026-07-01T00:00Z"),
         ("new", "--valid-from", "2026-07-01T00:00Z"),
     ):
         done = cli("knowledge-create", name, "-d", f"{name} host kestrel", "--tags", "rule", *ends)
         assert done.code == 0, done.err
-    return cli
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(
     ("options", "found"),
@@ -88,6 +93,7 @@ def test_now_is_a_time(facts, clock):
     assert READERS["rules"](facts, "--as-known-at", "now") == {"new"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("place", "written"),
     [
@@ -157,6 +163,7 @@ def test_a_correction_keeps_what_was_believed(facts, clock):
         assert reader(facts, *then) == {"old"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", [["rules"], ["search", "x"], ["brief"]])
 @pytest.mark.parametrize("flag", ["--as-of", "--as-known-at"])
 @pytest.mark.parametrize("text", ["yesterday", "", "2026-02-30", "2026-13-01T00:00Z", "25:00"])
@@ -198,6 +205,7 @@ def test_rules_check_tells_and_ends_with_1_when_one_is_broken(cli):
     assert cli("rules", "check", "--rule", "10").out == "10  ok      Everything has a scope\n"
 
 
+@pytest.mark.deep
 def test_a_search_in_an_expression_finds_the_words_of_then(cli, clock, monkeypatch):
     """Changed, deleted and moved since: by the words it had, where it was, in pages too."""
 

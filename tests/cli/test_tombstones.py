@@ -40,11 +40,15 @@ def person(cli, monkeypatch):
 
 
 @pytest.fixture
-def name(person):
+def name(person, once):
     """The name of a rule that was forgotten."""
-    made = person("remember", VALUE, "--kind", "rule", "--json").json["name"]
-    assert person("forget", "--id", made).code == 0
-    return made
+
+    def make():
+        made = person("remember", VALUE, "--kind", "rule", "--json").json["name"]
+        assert person("forget", "--id", made).code == 0
+        return made
+
+    return once(make)
 
 
 def test_one_thing_is_one_line(person, name):
@@ -61,6 +65,7 @@ def test_one_thing_is_one_line(person, name):
     assert len(person("tombstone", "list", "--all-projects", "--json").json) == 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("text", "verdict", "words"),
     [
@@ -93,6 +98,7 @@ def test_who_brings_other_words_is_told_that_they_wait(agent, name):
     assert LIKE not in agent("search", "database mocks").out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("by", ["id", "name"])
 def test_a_person_lifts_one_and_takes_that_back(person, agent, name, by):
     which = name if by == "name" else person("tombstone", "list", "--json").json[0]["id"]
@@ -117,6 +123,7 @@ def test_an_agent_lifts_nothing_and_that_is_noted(person, agent, name):
     assert "refuse entry" in verbs
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -131,15 +138,16 @@ def test_what_is_not_there_is_not_lifted(person, name, arguments, code, words):
     assert (done.code, words in done.err) == (code, True), done.err
 
 
-def test_an_id_of_another_project_means_nothing_here(person, name, tmp_path, monkeypatch):
+def test_an_id_of_another_project_means_nothing_here(person, name, project, monkeypatch):
     [one] = person("tombstone", "list", "--json").json
-    elsewhere = tmp_path / "src" / "else"
+    elsewhere = project.parent / "else"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     assert person("tombstone", "lift", one["id"]).code == 1
     assert person("tombstone", "lift", one["id"], "--all-projects").code == 0
 
 
+@pytest.mark.deep
 def test_a_new_key_keeps_what_was_forgotten_before(person, agent, name):
     [before] = person("key", "list", "--json").json
     assert agent("key", "rotate").code == 1
@@ -167,6 +175,7 @@ def test_a_rotation_is_not_undone(person, name):
     assert (done.code, "began a new key" in done.err) == (1, True)
 
 
+@pytest.mark.deep
 def test_a_lost_key_is_told_and_can_be_given_up(person, agent, name, home):
     (home / "key").unlink()
     for path in (home / "keys").iterdir():
@@ -180,6 +189,7 @@ def test_a_lost_key_is_told_and_can_be_given_up(person, agent, name, home):
     assert "quarantined" not in agent("remember", "Another thing altogether", "--json").json
 
 
+@pytest.mark.deep
 def test_an_export_takes_every_key_along(person, agent, name, tmp_path):
     """And a shelf that has a key of its own asks them as well."""
     person("key", "rotate")
@@ -200,6 +210,7 @@ def test_an_export_takes_every_key_along(person, agent, name, tmp_path):
         assert agent("remember", OTHER, "--json", "-s", shelf).code == 0
 
 
+@pytest.mark.deep
 def test_what_an_import_brings_is_held_to_what_was_forgotten_here(person, agent, tmp_path):
     """Not to what it brings along itself: there they stood side by side."""
     person("remember", LIKE, "--kind", "rule")

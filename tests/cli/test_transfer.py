@@ -129,6 +129,7 @@ def rewrite(folder, name, data):
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
+@pytest.mark.deep
 def test_everything_comes_back(given, shelf, tmp_path):
     """A second export of what was imported is the same, file by file."""
     exported = tmp_path / "export"
@@ -192,6 +193,7 @@ def test_what_was_forgotten_is_not_in_it_and_stays_forgotten(cli, exported, shel
     assert cli("remember", "something else", "-s", "new").code == 0
 
 
+@pytest.mark.deep
 def test_tombstones_win_over_an_older_export(cli, given, tmp_path, home):
     """What is forgotten after the export was made does not come back with it."""
     cli("remember", "the port is 5433")
@@ -214,6 +216,7 @@ def test_tombstones_win_over_an_older_export(cli, given, tmp_path, home):
     assert {row["channel"] for row in cli("log", "--json", "--limit", "9").json} == {"import"}
 
 
+@pytest.mark.deep
 def test_only_an_empty_shelf_takes_it(given, exported, tmp_path):
     """Merging two memories is not what was asked; one with a key of its own learns the other."""
     full = given("import", str(exported))
@@ -242,6 +245,7 @@ def test_a_dry_run_verifies_and_stores_nothing(cli, exported, shelf):
 FILES = ["entry.jsonl", "message.jsonl", "tombstone.jsonl", "key", "archive/deep/fig.png"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("how", ["flip", "cut", "grow", "gone", "link"])
 def test_a_changed_file_is_refused(exported, blank, tmp_path, name, how):
@@ -279,6 +283,7 @@ def test_no_file_leads_out_of_the_export_or_the_shelf(exported, blank, tmp_path,
     assert "no place in it" in refusal(blank, exported).message
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("table", "change", "words"),
     [
@@ -375,6 +380,7 @@ def test_an_export_of_a_newer_program_is_not_guessed_at(exported, blank):
     assert refusal(blank, exported).exit_code == 7
 
 
+@pytest.mark.deep
 def test_an_import_that_was_cut_short_goes_on(cli, exported, shelf, tmp_path, monkeypatch):
     """Each row once, wherever it stopped; another export cannot be mixed in meanwhile."""
     monkeypatch.setattr(importing, "_BATCH_ROWS", 2)

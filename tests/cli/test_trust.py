@@ -31,9 +31,12 @@ def person(cli, monkeypatch):
 
 
 @pytest.fixture
-def told(person):
-    person("remember", "never mock the database")
-    person("remember", "always use tabs")
+def told(person, once):
+    def make():
+        person("remember", "never mock the database")
+        person("remember", "always use tabs")
+
+    once(make)
     return person
 
 
@@ -69,6 +72,7 @@ EVERYWHERE = {"search": True, "query": True, "rules": True, "brief": True}
 NOWHERE = dict.fromkeys(EVERYWHERE, False)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("command", "trust", "visible", "mark"),
     [
@@ -91,6 +95,7 @@ def test_every_state_has_a_command_and_a_reader(told, command, trust, visible, m
     assert "use tabs" in brief()  # its twin is as it was
 
 
+@pytest.mark.deep
 def test_a_candidate_waits_until_a_person_takes_it_in(told):
     told("forget", "--id", RULE)
     told.agent()
@@ -108,6 +113,7 @@ def test_a_candidate_waits_until_a_person_takes_it_in(told):
     assert told("review", "--json").json == []
 
 
+@pytest.mark.deep
 def test_an_agent_cannot_decide_and_the_ledger_says_it_tried(told):
     told.agent()
     for command in (("verify", RULE), ("reject", RULE, "--reason", "no")):
@@ -121,6 +127,7 @@ def test_an_agent_cannot_decide_and_the_ledger_says_it_tried(told):
     assert told("dispute", RULE, "--reason", "I doubt it").code == 0
 
 
+@pytest.mark.deep
 def test_what_is_rejected_is_refused_again_and_an_undoing_lets_it_in(told):
     assert told("reject", RULE).code == 2  # a reason is needed
     told("reject", RULE, "--reason", "we do mock it")
@@ -163,6 +170,7 @@ def test_a_statement_has_a_trust_too(told):
     assert "4712" in told(*query).out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("verb", ["verify", "pin", "suppress", "edit"])
 def test_another_projects_memory_is_changed_by_its_scope_alone(told, verb):
     put(Entry("rule:theirs", "use spaces", kind="rule", scopes=("web",)))
@@ -178,6 +186,7 @@ def test_another_projects_memory_is_changed_by_its_scope_alone(told, verb):
 # -- suppress and pin
 
 
+@pytest.mark.deep
 def test_suppressed_is_kept_and_shown_nowhere(told):
     told("pin", RULE)  # not even a pin shows it
     assert told("suppress", RULE).code == 0
@@ -218,6 +227,7 @@ def test_an_edit_is_what_the_next_session_is_told(told):
     assert told("history", f"{RULE}@1").out == "never mock the database\n"
 
 
+@pytest.mark.deep
 def test_a_stale_edit_is_refused_with_both_differences(told):
     etag = told("show", RULE, "--json").json["etag"]
     told("edit", RULE, "--text", "never mock any database", "--etag", etag)
@@ -290,6 +300,7 @@ def end(session_id="s-1"):
         txn.put_session(Session(session_id, ended_at=now, end_reason="exit"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "command",
     [
@@ -326,6 +337,7 @@ def test_a_dead_session_holds_nothing(session, monkeypatch):
     assert session("edit", "msg-s-1-1", "--text", "something else").code == 0
 
 
+@pytest.mark.deep
 def test_a_queued_edit_is_made_when_the_session_has_ended(session):
     from hypatia_mem.memory import guard
 
@@ -347,6 +359,7 @@ def test_a_queued_edit_is_made_when_the_session_has_ended(session):
     assert {row["channel"] for row in last if row["verb"].startswith("update")} == {"cli-person"}
 
 
+@pytest.mark.deep
 def test_a_queued_edit_that_no_longer_fits_waits_for_a_person(session):
     from hypatia_mem.memory import guard
 
@@ -385,6 +398,7 @@ def test_an_unbroken_chain_is_said_to_be_whole(told):
     assert done.json["rows"] == told("log", "--limit", "1", "--json").json[0]["seq"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("sql", "kind", "seq"),
     [
@@ -466,6 +480,7 @@ def test_the_trust_of_a_thing_can_be_asked_and_set_by_its_name(told):
     assert [row["name"] for row in told("review", "--json").json] == [RULE]
 
 
+@pytest.mark.deep
 def test_what_a_person_decided_an_agent_does_not_take_back(told):
     for command in (("verify", RULE), ("suppress", RULE), ("pin", "rule:always-use-tabs")):
         told.person()
@@ -481,6 +496,7 @@ def test_what_a_person_decided_an_agent_does_not_take_back(told):
     assert told("undo").code == 0  # its own
 
 
+@pytest.mark.deep
 def test_a_rejection_whose_tombstone_is_lifted_can_be_taken_in_again(told):
     told("reject", RULE, "--reason", "we do mock it")
     assert told("accept", RULE).code == 1
@@ -515,6 +531,7 @@ def test_a_long_pin_is_said_to_be_cut(told):
     assert told("pin", RULE).err == ""
 
 
+@pytest.mark.deep
 def test_trying_a_decision_out_changes_nothing(told):
     told("dispute", RULE, "--reason", "hm")
     before = told("log", "--json").out

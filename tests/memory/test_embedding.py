@@ -206,10 +206,10 @@ def test_the_worker_makes_vectors_of_what_comes_in(home, monkeypatch):
         assert vectors.current(store, Lexical().model)
 
 
-def test_no_store_is_made_for_vectors_of_nothing(home):
-    assert embedding.backfill(home, MODEL) == embedding.Backfilled()
-    assert near(home, "anything") == ([], 0)
-    assert not (home / "memory.duckdb").exists()
+def test_no_store_is_made_for_vectors_of_nothing(bare_home):
+    assert embedding.backfill(bare_home, MODEL) == embedding.Backfilled()
+    assert near(bare_home, "anything") == ([], 0)
+    assert not (bare_home / "memory.duckdb").exists()
 
 
 def test_the_worker_makes_none_when_they_are_off(home):

@@ -225,7 +225,8 @@ def old_store(home):
 
 
 @pytest.mark.parametrize("write_first", [True, False])
-def test_a_store_of_the_first_step_gets_its_history(home, write_first):
+def test_a_store_of_the_first_step_gets_its_history(bare_home, write_first):
+    home = bare_home
     old_store(home)
     with open_store(home, write=write_first) as store:
         pass  # whoever opens it first brings it up to date
@@ -341,6 +342,7 @@ def seen(store, when):
     )
 
 
+@pytest.mark.deep
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(OPERATIONS)
 def test_under_any_clock_a_time_shows_one_state_that_was(operations):

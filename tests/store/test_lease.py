@@ -124,6 +124,7 @@ def test_nobody_else_can_read_what_the_store_writes(kit):
     assert kit.home.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.deep
 def test_large_work_spills_into_the_home_not_into_the_project(kit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with open_store(kit.home, write=True) as store:
@@ -136,7 +137,8 @@ def test_large_work_spills_into_the_home_not_into_the_project(kit, tmp_path, mon
 
 
 @pytest.mark.parametrize("write", [False, True])
-def test_a_store_that_does_not_exist_reads_as_an_empty_one(home, write):
+def test_a_store_that_does_not_exist_reads_as_an_empty_one(bare_home, write):
+    home = bare_home
     with open_store(home, write=write) as store:
         assert set(store.counts().values()) == {0}
         assert store.sessions() == []
@@ -145,8 +147,11 @@ def test_a_store_that_does_not_exist_reads_as_an_empty_one(home, write):
     assert (home / FILE).exists() is write
 
 
-def test_create_false_says_that_there_is_none(home):
-    with pytest.raises(StoreError, match="no store"), open_store(home, write=False, create=False):
+def test_create_false_says_that_there_is_none(bare_home):
+    with (
+        pytest.raises(StoreError, match="no store"),
+        open_store(bare_home, write=False, create=False),
+    ):
         pass
 
 

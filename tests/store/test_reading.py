@@ -115,6 +115,7 @@ def outcome(home, sql, scopes=HERE):
 # ---- what is there ------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_is_as_it_is_documented(told, name):
     """Names in their order, types, and each name may stand unquoted in a query."""
@@ -128,6 +129,7 @@ def test_a_view_is_as_it_is_documented(told, name):
     assert all(one.meaning for one in view.columns)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [name for name in VIEWS if name != "selections"])
 def test_a_view_shows_this_project_and_no_other(told, name):
     """The omitted scope is the project and the global (I5); the twin asks for all."""
@@ -140,6 +142,7 @@ def test_a_view_shows_this_project_and_no_other(told, name):
     assert run(told, f"FROM {name}", ()) == run(told, f"FROM {name}", ("nobody",)) == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scopes", [HERE, None])
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_shows_nothing_withheld(told, name, scopes):
@@ -147,6 +150,7 @@ def test_a_view_shows_nothing_withheld(told, name, scopes):
     assert "CANARY" not in json.dumps(run(told, f"FROM {name}", scopes))
 
 
+@pytest.mark.deep
 def test_what_is_not_withheld_is_there(told):
     """The twin: each view's rows, counted by hand."""
     counts = {name: len(run(told, f"FROM {name}")) for name in VIEWS if name != "ledger"}
@@ -207,15 +211,16 @@ def test_a_view_that_leaves_out_rows_says_so(told):
         assert answer.notes == ()
 
 
-def test_without_a_store_the_views_are_empty(home):
+def test_without_a_store_the_views_are_empty(bare_home):
     """Before the first turn there is nothing to read, and that is no error."""
-    assert run(home, "SELECT count(*) AS n FROM knowledge") == [{"n": 0}]
-    assert not (home / FILE).exists()
+    assert run(bare_home, "SELECT count(*) AS n FROM knowledge") == [{"n": 0}]
+    assert not (bare_home / FILE).exists()
 
 
 # ---- values -------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("sql", "value"),
     [
@@ -337,6 +342,7 @@ def lines(text):
     return [line for line in text.strip().splitlines() if not line.startswith("--")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("sql", lines(ALLOWED))
 def test_what_reads_the_views_runs(told, sql):
     """DuckDB's language is there whole: the list is of shapes, not of favourites."""
@@ -374,6 +380,7 @@ def test_a_refusal_teaches(told, sql, said):
 # ---- shut doors ---------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "sql",
     [
