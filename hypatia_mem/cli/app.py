@@ -122,6 +122,7 @@ COMMANDS: dict[str, Row] = {
     "tool": Row(_ROOM + "tools", "tool", "What one tool gave back, or some lines of it."),
     "handoff": Row(_ROOM + "handoff", "handoff", "What a session leaves to the next: a card."),
     "episodes": Row(_ROOM + "episodes", "episodes", "What stretches of sessions were about."),
+    "fact": Row(_ROOM + "fact", "fact", "Values kept under a key: set, list, query."),
     "goal": Row(_ROOM + "goal", "goal", "What this project works towards: set, list, done."),
     "extract": Row(_ROOM + "extract", "extract", "Keep the lessons of work that is finished."),
     "tidy": Row(_ROOM + "tidy", "tidy", "Tie what is new to what was known before."),

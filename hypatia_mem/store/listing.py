@@ -1,4 +1,4 @@
-"""Which scopes, tags and figures are in use: over what is live, never what is withheld."""
+"""Which scopes, tags and figures are in use, and by what: of what is live, never the withheld."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from hypatia_mem.store import rows
 
 if TYPE_CHECKING:
-    from hypatia_mem.model import Session
+    from datetime import datetime
+
+    from hypatia_mem.model import Entry, Session
     from hypatia_mem.store.connection import Store
 
 __all__ = [
     "SessionsOf",
+    "entries_tagged",
     "figures_in_use",
     "scope_in_use",
     "scopes_in_use",
@@ -144,3 +147,19 @@ def figures_in_use(
         """
         params = []
     return {str(row[0]) for row in store.execute(sql, params).fetchall()}
+
+
+def entries_tagged(
+    store: Store, tag: str, scopes: Sequence[str] | None, *, at: datetime, limit: int = 100
+) -> list[Entry]:
+    """Return the live entries of these scopes (None: all) with a tag, true then, by name."""
+    found = store.run(
+        """
+        SELECT * FROM live_entry
+        WHERE list_contains(tags, $1) AND ($2::VARCHAR[] IS NULL OR list_has_any(scopes, $2))
+          AND (valid_from IS NULL OR valid_from <= $3) AND (valid_to IS NULL OR valid_to > $3)
+        ORDER BY name LIMIT $4
+        """,
+        [tag, None if scopes is None else list(scopes), at, limit],
+    )
+    return [rows.entry_of(row) for row in found]

@@ -1,4 +1,4 @@
-"""goal, episodes, handoff and the sorts of memories, as they are typed and printed."""
+"""goal, episodes, handoff, fact and the sorts of memories, as they are typed and printed."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_an_episode_is_listed_shown_and_found(cli, talked):
     assert f"- {TODO} [turn 2]" in cli("episodes").out
     assert TODO in cli("show", "episode-s1-1-2").out
     found = cli("search", "retry queue", "--kind", "episode", "--json").json
-    assert [one["name"] for one in found] == ["episode-s1-1-2"]
+    assert [one["key"] for one in found] == ["episode-s1-1-2"]
     assert cli("episodes", "--scope", "other", "--json").json == []
 
 
@@ -125,3 +125,49 @@ def test_sorts_of_memories(cli, sort):
     assert len(cli("rules", "--kind", "memory", "--json").json) == 2
     assert "always answer in TypeScript" in cli("brief").out
     assert f"[app]  {sort}\n" in cli("rules").out
+
+
+def test_a_fact_is_kept_under_its_key_with_its_history(cli):
+    assert cli("fact", "set", "default region", "eu-west-1", "--kind", "preference").out == (
+        '[hypatia-memory] Stored: "default region".\n'
+    )
+    assert cli("fact", "set", "default region", "us-east-1").out.startswith(
+        "[hypatia-memory] Changed"
+    )
+    assert cli("fact", "set", "default region", "us-east-1", "--json").json["verb"] == "unchanged"
+
+    (row,) = cli("fact", "list", "--kind", "preference", "--json").json
+    assert (row["value"], row["version"]) == ("us-east-1", 2)
+    assert "eu-west-1" in cli("diff", "default region@1", "default region@2").out
+    assert cli("fact", "list", "--kind", "procedure", "--json").json == []
+
+
+def test_a_fact_is_told_when_it_is_asked_for_and_not_before(cli):
+    cli("fact", "set", "default region", "eu-west-1")
+    cli("fact", "set", "release day", "every second tuesday")
+
+    assert [row["name"] for row in cli("fact", "query", "region", "--json").json] == [
+        "default region"
+    ]
+    assert cli("fact", "query", "the weather in spring", "--json").json == []
+    assert cli("fact", "query", "region", "--scope", "other", "--json").json == []
+    assert "eu-west-1" not in cli("brief").out
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        (("fact", "set", " ", "x"), 2, "a key and a value"),
+        (("fact", "set", "x", " "), 2, "a key and a value"),
+        (("fact", "set", "x", "y", "--kind", "nonsense"), 2, "preference or procedure"),
+        (("fact", "set", "memory:the-first-thing", "y"), 1, "is the name of a memory"),
+    ],
+)
+def test_a_fact_that_cannot_be_kept(cli, command, code, says):
+    cli("remember", "the first thing")
+
+    ran = cli(*command)
+
+    assert ran.code == code, ran.err
+    assert says in ran.err
+    assert cli("fact", "list", "--json").json == []
