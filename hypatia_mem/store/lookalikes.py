@@ -40,6 +40,7 @@ _SMALL = _read(
     """
 )
 _LEET = dict(zip("013457@$!|¡€£¢+", "oleastaslllelct", strict=True)) | {"8": "b"}
+_LEETS = str.maketrans(_LEET)
 _SIGNS = re.compile(r"[@$€£¢]|(?<=\w)[!|¡+](?=\w)")
 _PAIRS = (("rn", "m"), ("vv", "w"), ("i", "l"))
 _QUOTES = str.maketrans("‘’‚‛“”„‟‐‑‒–—", "'" * 4 + '"' * 4 + "-" * 5)
@@ -56,7 +57,9 @@ def canonical(text: str) -> str:
     """
     seen = UNSEEN.sub("", unicodedata.normalize("NFKC", UNSEEN.sub("", text)))
     folded = unicodedata.normalize("NFKC", seen.casefold()).translate(_QUOTES)
-    kept = "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C")
+    kept = folded
+    if not folded.isprintable():  # most are, and then there is nothing to drop
+        kept = "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C")
     return " ".join(kept.split()).strip(" .!?;:。！？\"'`")
 
 
@@ -78,7 +81,7 @@ def glyphs(text: str) -> str:
     False
     """
     plain = _SIGNS.sub(lambda mark: _LEET[mark.group()], _latin(text))
-    drawn = "".join(_LEET.get(char, char) for char in plain if char.isalnum())
+    drawn = "".join(filter(str.isalnum, plain)).translate(_LEETS)
     for pair, one in _PAIRS:
         drawn = drawn.replace(pair, one)
     return drawn if len(drawn) >= LEAST else ""
