@@ -159,6 +159,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("line", REFUSED, ids=" ".join)
 def test_an_agent_is_told_that_it_is_a_persons(given, line):
     before = given("sql", "SELECT name, content, scopes FROM knowledge", "--all-projects").out
@@ -169,6 +170,7 @@ def test_an_agent_is_told_that_it_is_a_persons(given, line):
     assert before == after
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "line",
     [one for one in REFUSED if one[0] not in ("erase", "cascade", "graph", "bulk", "reject")],

@@ -63,6 +63,7 @@ def test_the_program_imports_what_it_needs():
     assert "duckdb" in loaded_modules("rules", "--scope", "app")
 
 
+@pytest.mark.deep
 def test_search_asks_the_index_alone(project):
     """Neither the store nor its lease: the scope lies beside the brief, the text in the index."""
     made = program("remember", "the needle", env={"PYTHONPATH": REPOSITORY})

@@ -62,6 +62,7 @@ def test_a_dry_run_names_what_would_go_and_the_command_does_that(cli, talked):
     assert cli("show", "msg-s-1-1").code == 0
 
 
+@pytest.mark.deep
 def test_what_is_printed_says_what_stays_and_how_it_is_taken_back(cli, talked):
     said = cli("delete", "s-1:1-2", "--dry-run").out
     assert "Would delete 2 things:" in said

@@ -234,6 +234,7 @@ def test_nothing_of_another_project_is_changed_or_copied_by_the_way(person, proj
     assert person.agent("archive-get", "plan.txt", "--scope", "app").out.endswith("plan.txt\n")
 
 
+@pytest.mark.deep
 def test_a_messages_words_are_edited_and_its_head_stays(person, home):
     name = _said(home)
     refused = person.agent("knowledge-update", name, "-d", "other words")

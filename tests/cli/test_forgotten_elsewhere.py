@@ -84,6 +84,7 @@ def test_it_stays_away_there_from_then_on(person, old, monkeypatch):
     assert person("remember", STAGING, "-s", "one").code == 0  # a person means what they say
 
 
+@pytest.mark.deep
 def test_what_is_like_it_waits_for_a_review(person, old):
     person("forget", "--id", "broker")
     person("import", old, "-s", "one")
@@ -99,6 +100,7 @@ def test_nothing_was_forgotten_so_everything_comes_in(person, old):
     assert all(words in told(person, "-s", "one") for words in (STAGING, CHANGELOG, PORT, LIKE))
 
 
+@pytest.mark.deep
 def test_of_what_was_only_rejected_the_rejection_comes_along(person, old, tmp_path):
     """Also when it was rejected in another shelf: what was asserted before does not come back."""
     name = next(row["name"] for row in person("rules", "--json").json if row["content"] == STAGING)
@@ -124,6 +126,7 @@ def test_of_what_was_only_rejected_the_rejection_comes_along(person, old, tmp_pa
     assert "nothing is called" in person("trust", name, "-s", "three").err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("lost", ["folder", "file", "key"])
 def test_a_shelf_that_cannot_be_asked_is_told(person, old, tmp_path, lost):
     """What it has forgotten may come in: the person has to know. The others are asked."""
@@ -146,6 +149,7 @@ def test_a_shelf_that_cannot_be_asked_is_told(person, old, tmp_path, lost):
         assert not (tmp_path / "gone" / "key").exists()  # asking makes no new one
 
 
+@pytest.mark.deep
 def test_a_shared_copy_holds_what_reads_return_and_nothing_else(person, old, tmp_path):
     for name in ("candidate", "suppressed", "rejected", "plain", "disputed"):
         person("knowledge-create", name, "-d", f"the {name} words")

@@ -117,6 +117,7 @@ def test_an_unknown_job_is_said_to_be_one(command, model):
         assert (code, "no job" in err, "jobs list" in err) == (1, True, True)
 
 
+@pytest.mark.deep
 def test_a_pause_is_told_with_its_remedy(command, model, monkeypatch):
     model.says(Step(status=401))
     out = command("cascade", "run", ALL, "--yes")[1]
