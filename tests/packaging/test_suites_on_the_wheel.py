@@ -32,6 +32,7 @@ COPIED = (
     "contracts/test_survival.py",
     "memory/cascade_kit.py",
     "memory/test_cascade.py",
+    "memory/test_cascade_killed.py",
     "properties/jse_worlds.py",
     "properties/test_all_verbs.py",
     "properties/test_jse_properties.py",
@@ -59,7 +60,12 @@ CAMPAIGNS = {
         10,
     ),
     "what is forgotten and comes back": (("store/test_likeness.py",), "", {}, 20),
-    "the cascade, killed": (("memory/test_cascade.py",), "killed or sixteen", {}, 4),
+    "the cascade, killed": (
+        ("memory/test_cascade.py", "memory/test_cascade_killed.py"),
+        "killed or sixteen",
+        {},
+        4,
+    ),
 }
 needs_root = pytest.mark.skipif(
     os.name == "nt" or os.geteuid() != 0, reason="mounts a small file system: needs root"
@@ -81,6 +87,7 @@ filterwarnings =
     error
     ignore:Generating overly large repr
 markers =
+    deep: costs seconds
     slow: campaigns of minutes
     timeout: seconds that a campaign may take
 """
