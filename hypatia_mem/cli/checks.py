@@ -69,6 +69,7 @@ def survey(home: Path) -> list[Check]:
         _damage(home, spool),
         _mended(home),
         _erasing(home),
+        _keys(home, store),
         _index(home, store),
         _briefs(home, store),
         _snapshots(home),
@@ -350,6 +351,42 @@ def _erasing(home: Path) -> Check:
         f"one is not finished (done so far: {done})",
         "Run: hypatia-mem erase --resume",
     )
+
+
+def _keys(home: Path, store: observe.StoreView) -> Check:
+    """Tell whether everything that was forgotten can still be asked."""
+    from hypatia_mem.memory import tombstones
+    from hypatia_mem.store.connection import open_store
+
+    if store.error is not None or not store.counts.get("tombstones"):
+        return Check("keys", "ok", "nothing stands under a key that is lost")
+    try:
+        with open_store(home, write=False) as opened:
+            known = tombstones.key_list(opened)
+    except HypatiaError as error:
+        return Check("keys", "problem", error.message, error.hint)
+    lost = [one.id for one in known if one.lost]
+    if not lost:
+        return Check("keys", "ok", "everything that was forgotten can be asked")
+    count = sum(one.tombstones for one in known if one.lost)
+    says = (
+        f"the key {', '.join(lost)} is lost, under which {count} digests of what was forgotten"
+        " stand: nobody can ask them, so whatever an agent brings waits in the review"
+    )
+    there = tombstones.kept_in_backups(home, lost)
+    if set(there) == set(lost):
+        return Check(
+            "keys",
+            "problem",
+            says,
+            "A backup holds it.",
+            lambda: tombstones.bring_back_keys(home, lost),
+        )
+    remedy = (
+        "Put the file into the folder keys again, from a copy of this memory; or give those up:"
+        " hypatia-mem tombstone lift --lost --all-projects"
+    )
+    return Check("keys", "problem", says, remedy)
 
 
 def _count(folder: Path) -> int:

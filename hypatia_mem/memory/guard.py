@@ -70,8 +70,9 @@ def queue_held(
 ) -> list[dict[str, str]]:
     """Keep a change of these names, and of these ``sessions``, until what holds them has ended.
 
-    A session holds itself, also against the agent that works in it. Returns the ``id``, ``name`` and ``session`` of each; what nobody holds any more is made with
-    the next run of the worker. It can be undone like any other operation.
+    A session holds itself, also against the agent that works in it. Returns ``id``, ``name`` and
+    ``session`` of each; what nobody holds any more is made with the next run of the worker. It can
+    be undone like any other operation.
     """
     from hypatia_mem.store.connection import open_store
 

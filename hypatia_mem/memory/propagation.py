@@ -126,7 +126,8 @@ def queue_deletion(
 ) -> list[dict[str, str]]:
     """Let the worker delete these entries, turns and sessions when what they hang on has ended.
 
-    A session is deleted with all that was said in it until then. Returns the ``id``, ``name`` and ``session`` of each. Raises as ``delete`` does.
+    A session is deleted with all that was said in it until then. Returns the ``id``, ``name`` and
+    ``session`` of each. Raises as ``delete`` does.
     """
     from hypatia_mem.store.connection import open_store
 

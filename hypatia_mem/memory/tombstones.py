@@ -7,6 +7,7 @@ person puts a new key in the place of the present one.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ __all__ = [
     "KeyInUse",
     "Lifted",
     "Tombstone",
+    "bring_back_keys",
     "check",
+    "kept_in_backups",
     "key_list",
     "lift",
     "listed",
@@ -189,6 +192,29 @@ def key_list(store: Store) -> list[KeyInUse]:
         for one in sorted(known.lost)
     ]
     return there + gone
+
+
+def kept_in_backups(home: Path, ids: Iterable[str]) -> dict[str, bytes]:
+    """Return those of these keys that a backup of this memory still holds, by their ids."""
+    from hypatia_mem.store import keys
+
+    wanted, found = set(ids), {}
+    for folder in sorted((home / "backups").glob("[!.]*")):
+        for path in (folder / "key", *sorted((folder / "keys").glob("*"))):
+            with contextlib.suppress(OSError):
+                secret = path.read_bytes()
+                if len(secret) == keys.KEY_BYTES and keys.key_of(secret).id in wanted:
+                    found[keys.key_of(secret).id] = secret
+    return found
+
+
+def bring_back_keys(home: Path, ids: Iterable[str]) -> list[str]:
+    """Put keys that are lost beside the present one, out of backups; return the ids of those."""
+    from hypatia_mem.store import keys
+
+    found = kept_in_backups(home, ids)
+    keys.add_keys(home, tuple(found.values()))
+    return sorted(found)
 
 
 # ----------------------------------------------------------------------------------------------

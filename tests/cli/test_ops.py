@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import time
 from datetime import datetime
@@ -248,3 +249,46 @@ def test_worker_drain_stores_what_waits(cli, home, project):
     assert done.json["waiting"] == 0
     assert cli("status", "--json").json["stored"] == 1
     assert "HYPATIA_MEM_INTERNAL" not in os.environ
+
+
+def test_worker_drain_says_when_the_store_cannot_be_seen(cli, home, project):
+    """It does not count nothing for everything: whoever reads "0 stored" fears for the memory."""
+    prompt(home, text="why does it fail")
+    cli("worker", "drain")
+    with open_store(home, write=True) as store:
+        store.run("INSERT INTO migration VALUES ('m999_future', now()::TIMESTAMP)")
+
+    done = cli("worker", "drain")
+
+    assert done.code == 1
+    assert "0 messages stored" not in done.out
+    assert "cannot be seen: the store was written by a newer hypatia-mem" in done.out
+    assert cli("worker", "drain", "--json").json["waiting"] is None
+
+
+def test_doctor_tells_of_a_key_that_is_lost_and_brings_it_back_from_a_backup(cli, home):
+    """Nobody notices else: what was forgotten under it can be asked by nobody."""
+
+    def told() -> tuple[str, str]:
+        one = checks(cli)[1]["keys"]
+        return one["state"], one["says"] + one["remedy"]
+
+    cli("remember", "the staging port is 4712")
+    assert told()[0] == "ok"  # nothing is forgotten
+    cli("forget", "staging port")
+    assert told()[0] == "ok"
+    cli("backup", "create")
+    kept = home / "elsewhere"
+    (home / "backups").rename(kept)
+    (home / "key").unlink()
+    shutil.rmtree(home / "keys")
+    state, says = told()
+    assert (state, "is lost, under which 3 digests" in says) == ("problem", True)
+    assert "tombstone lift --lost" in says
+
+    kept.rename(home / "backups")
+    assert "A backup holds it." in told()[1]
+    cli("doctor", "--fix")
+    assert told() == ("ok", "everything that was forgotten can be asked")
+    assert "forgotten before" in cli("remember", "The staging port is 4712!").err
+    assert cli("remember", "something else").out.startswith("[hypatia-memory] Stored")
