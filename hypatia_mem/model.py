@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 __all__ = [
@@ -34,6 +35,7 @@ _FIXED = ("belongTo", "derivedFrom")
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
+@lru_cache(maxsize=1024)  # of a summary's thousands of links all say the same
 def normal_predicate(predicate: str) -> str:
     """Return a predicate in the one spelling in which predicates are stored and compared.
 

@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 _SEALED = "~"  # begins what is kept of a deleted text's digest
+_UNQUOTED = re.compile(r"[\w.:/-]+")  # what CSV writes as it is
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -98,6 +99,8 @@ def iso(at: datetime) -> str:
 
 def triple_key(subject: str, predicate: str, object_: str) -> str:
     """Return the CSV of a triple, quoted where a part has a comma, a quote or a line break."""
+    if all(map(_UNQUOTED.fullmatch, (subject, predicate, object_))):
+        return f"{subject},{predicate},{object_}"
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow([subject, predicate, object_])
     return out.getvalue()

@@ -263,18 +263,15 @@ def put(
     outcome = txn.put_entry(entry)
     if outcome.verb != "created":
         return outcome
+    link = Statement(outcome.name, PREDICATE, "", scopes=entry.scopes)
+    same = rows.statement_row(link, txn.author, txn.now)
     made = [
-        rows.statement_row(
-            Statement(
-                outcome.name,
-                PREDICATE,
-                item.name,
-                content=data.get(item.name, ""),
-                scopes=entry.scopes,
-            ),
-            txn.author,
-            txn.now,
-        )
+        same
+        | {
+            "triple": rows.triple_key(same["subject"], PREDICATE, item.name),
+            "object": item.name,
+            "content": rows.clean(data.get(item.name, "")),
+        }
         for item in items
     ]
     for row in made:
