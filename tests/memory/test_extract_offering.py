@@ -141,6 +141,19 @@ def test_nothing_stays_of_what_was_forgotten(home):
     assert (home / "briefs" / "s1.told").read_text() == "3\n"
 
 
+def test_of_a_long_piece_an_agent_is_shown_the_beginning_and_the_end(home):
+    """What it reads does not fill its window."""
+    middle = [("assistant", f"Step {n}: " + "looked at the module again. " * 90) for n in range(80)]
+    work(home, (BUG[0], *middle, *BUG[1:]), minutes=200)
+    (unit,) = units(home)
+    shown = offering.offer(home, unit.name)
+    text = "\n".join(one["text"] for one in shown.said)
+    assert len(text) < 90_000
+    assert "find out why" in text
+    assert "raises AuthExpired instead" in text
+    assert "Step 40:" not in text
+
+
 # --- what is handed in ----------------------------------------------------------------------------
 
 

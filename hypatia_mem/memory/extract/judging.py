@@ -30,7 +30,7 @@ from hypatia_mem.memory.summarise.protocol import (
 )
 from hypatia_mem.memory.summarise.units import INFERRED
 
-__all__ = ["DIGEST", "FORM", "RULES", "Answer", "items_of", "judged", "question", "read"]
+__all__ = ["DIGEST", "FORM", "RULES", "Answer", "excerpt", "items_of", "judged", "question", "read"]
 
 MAX_WORDS = 260  # of a unit: more is the log
 MAX_TOKENS = 4_096  # of an answer, its reasoning included
@@ -91,24 +91,34 @@ def items_of(said: Sequence[Said], session_id: str = "") -> list[Item]:
     ]
 
 
+def excerpt(items: Sequence[Item], window: int) -> list[tuple[Item, str]]:
+    """Return messages with their words, of more than ``window`` tokens the beginning and the end.
+
+    Blanks that stand for what is left out are not among the words.
+    """
+    parts = cut(items, window)
+    if len(parts) > 1:
+        third = cut(items, max(1, window // 3))
+        parts = [third[0], *third[-2:]]
+    return [
+        (items[one.item], _bare(items[one.item].text[one.start : one.end]))
+        for part in parts
+        for one in part
+    ]
+
+
 def question(items: Sequence[Item], kind: Kind, window: int) -> Question:
     """Return what is asked about the messages of a piece of work that looks like a ``kind``.
 
     Of one that is longer than ``window`` tokens its beginning and its end are shown. The tags carry
     a digest of what they fence, so that no text in it can close them.
     """
-    pieces = [piece for part in cut(items, window) for piece in part]
-    parts = cut(items, window)
-    if len(parts) > 1:
-        third = cut(items, max(1, window // 3))
-        pieces = [piece for part in (third[0], *third[-2:]) for piece in part]
-    texts = [items[one.item].text[one.start : one.end].strip() for one in pieces]
+    shown = excerpt(items, window)
+    texts = [text for _, text in shown]
     seal = hashlib.sha256("\n".join(texts).encode("utf-8", "replace")).hexdigest()[:8]
     lines = [MARKER, ""]
-    for piece, text in zip(pieces, texts, strict=True):
-        body = "\n".join(line.rstrip() for line in text.splitlines())
-        by = items[piece.item].speaker
-        lines += [f'<message-{seal} by="{by}">', body, f"</message-{seal}>"]
+    for item, text in shown:
+        lines += [f'<message-{seal} by="{item.speaker}">', text, f"</message-{seal}>"]
     lines += ["", f"By its shape it is: {kind}. Judge for yourself, in the form you were told."]
     return Question(RULES, "\n".join(lines), MAX_TOKENS)
 
@@ -203,6 +213,10 @@ def _parts(text: str) -> tuple[dict[str, str], dict[str, str]]:
         elif line.strip():
             raise _malformed("it does not begin with KIND, TITLE, TOPICS and SURE")
     return fields, {name: "\n".join(lines).strip() for name, lines in sections.items()}
+
+
+def _bare(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def _tied(body: str, items: Sequence[Item], idf: Mapping[str, float]) -> list[Sentence]:

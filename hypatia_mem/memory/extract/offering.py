@@ -22,6 +22,7 @@ from hypatia_mem.memory.extract.asking import asks_model
 from hypatia_mem.memory.extract.comparing import likeness
 from hypatia_mem.memory.extract.kinds import Kind, kind_of
 from hypatia_mem.memory.extract.topics import Exchange, exchanges_of, topics
+from hypatia_mem.memory.summarise.choosing import AGENT_WINDOW
 
 if TYPE_CHECKING:
     from hypatia_mem.model import Entry
@@ -80,7 +81,10 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A piece of work to be judged: what was said, what is kept of it, and what to compare with."""
+    """A piece of work to be judged: what was said, what is kept of it, and what to compare with.
+
+    Of what is long the beginning and the end are shown.
+    """
 
     name: str
     span: str
@@ -134,7 +138,10 @@ def offer(home: Path, target: str) -> Offer:
         unit.content if unit else "",
         judging.RULES,
         tuple({"name": one.name, "content": one.content} for one in near),
-        tuple({"name": one.name, "speaker": one.speaker, "text": _bare(one.text)} for one in items),
+        tuple(
+            {"name": one.name, "speaker": one.speaker, "text": text}
+            for one, text in judging.excerpt(items, AGENT_WINDOW)
+        ),
     )
 
 
@@ -159,11 +166,6 @@ def _others(store: Store, scopes: Sequence[str]) -> list[Entry]:
 
 def _kind(entry: Entry) -> str:
     return next((tag for tag in entry.tags if tag in set(Kind)), "work-unit")
-
-
-def _bare(text: str) -> str:
-    """Return a text without the blanks that stand for what is left out."""
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 # --- what is due ----------------------------------------------------------------------------------
