@@ -75,6 +75,7 @@ def _status_text(found: dict[str, Any]) -> str:
             "worker": found["worker"],
             "index": found["index"],
             "spool": f"{found['spool_bytes']} bytes",
+            "readable": _lag_text(found["lag"]),
             **observe_models.rows(found["models"]),
         }
     )
@@ -107,8 +108,17 @@ def _status(home: Path) -> dict[str, Any]:
         "worker": _worker_word(running),
         "index": "empty" if seq is None else f"{max(0, store.ledger_seq - seq)} changes behind",
         "spool_bytes": spool.bytes,
+        "lag": dict(store.lag),
         "models": observe_models.see_models(home, usable=bool(counts)),
     }
+
+
+def _lag_text(lag: dict[str, float]) -> str:
+    """Return after how long what is said can be read, in words."""
+    if not lag:
+        return "no turn was stored this week"
+    turns = f"{lag['turns']:g} turn{'' if lag['turns'] == 1 else 's'} this week"
+    return f"{lag['p50']:g} s after it was said, 99 of 100 within {lag['p99']:g} s ({turns})"
 
 
 def _status_line(found: dict[str, Any]) -> str:
@@ -219,9 +229,11 @@ def _work(*, once: bool, takeover: bool, as_json: bool) -> None:
     with _internal():
         code = worker_.run(home, once=once, takeover=takeover)
     store = observe.see_store(home)
-    waiting = observe.see_spool(home, store.cursors).waiting
+    waiting: int | None = observe.see_spool(home, store.cursors).waiting
     other = before.running and not takeover
     text = f"{store.counts.get('messages', 0)} messages stored, {waiting} records waiting."
+    if store.error is not None:  # what it holds is not known, and so not what waits
+        text, waiting = f"What is stored cannot be seen: {store.error.message}.", None
     if other:
         text = f"A worker is running already ({before.who}). {text}"
     emit({"exit_code": code, "waiting": waiting, "already_running": other}, text, as_json)

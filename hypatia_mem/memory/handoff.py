@@ -1,7 +1,8 @@
 """The card that one session hands to the next: what was wanted, decided, touched, and is open.
 
 Everything on it is somebody's words or a tool's, each line with the turn it stands on; nothing is
-concluded. What was withheld or forgotten is not read, so it is not on the card.
+concluded. What was withheld is not read, and what was forgotten is blanked in the messages that say
+it, so neither is on the card.
 """
 
 from __future__ import annotations
@@ -71,7 +72,23 @@ def card(home: Path, *, project: str | None, session_id: str = "", now: datetime
             )
         last = lessons.last_turn(store, session.id)
         said = lessons.said_since(store, session.id, max(0, last - _MESSAGES), _MESSAGES)
+        session, said = _without_forgotten(store, session, said)
         return _with_stored(store, made(session, said, last), now)
+
+
+def _without_forgotten(
+    store: Store, session: Session, said: Sequence[Message]
+) -> tuple[Session, Sequence[Message]]:
+    """Return a session and its messages with blanks for what was forgotten since it was said."""
+    from hypatia_mem.store import graves
+
+    known = graves.load(store)
+    if not known:
+        return session, said
+    scopes = [session.project]
+    if known.blanked(session.title, scopes) != session.title:
+        session = replace(session, title="")
+    return session, [replace(one, text=known.blanked(one.text, scopes)) for one in said]
 
 
 def made(session: Session, messages: Sequence[Message], turns: int) -> Card:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hypatia_mem.errors import Conflict
-from hypatia_mem.memory import compose
+from hypatia_mem.memory import compose, handoff
 from hypatia_mem.memory.cascade import running as cascade
 from hypatia_mem.model import Author, Channel, Entry, Trust
 from hypatia_mem.store import graves
@@ -148,3 +148,16 @@ def test_a_brief_quotes_what_is_forgotten_elsewhere(home):
 def brief(home):
     with open_store(home, write=False) as store:
         return compose.brief_text(store, "app")
+
+
+def test_a_handoff_tells_no_forgotten_words(home):
+    """The card is made of messages, and those that say it keep their words."""
+    fill(home, [f"Remember: {SAID}", f"Noted: {SAID}"])
+    assert "mock" in card(home)
+    bury(home)
+    assert "mock" not in card(home)
+    assert "Handoff of session s-1" in card(home)
+
+
+def card(home):
+    return handoff.render(handoff.card(home, project="app", now=NOW))
