@@ -77,8 +77,8 @@ def card(home: Path, *, project: str | None, session_id: str = "", now: datetime
 
 
 def _without_forgotten(
-    store: Store, session: Session, said: Sequence[Message]
-) -> tuple[Session, Sequence[Message]]:
+    store: Store, session: Session, said: list[Message]
+) -> tuple[Session, list[Message]]:
     """Return a session and its messages with blanks for what was forgotten since it was said."""
     from hypatia_mem.store import graves
 
