@@ -64,6 +64,7 @@ class StoreView:
     counts: Mapping[str, int] = field(default_factory=dict)
     cursors: Mapping[str, int] = field(default_factory=dict)
     ledger_seq: int = 0
+    lag: Mapping[str, float] = field(default_factory=dict)
     error: StoreError | None = None
 
 
@@ -71,7 +72,9 @@ def see_store(home: Path, deadline: float = 3.0) -> StoreView:
     """Ask the store for its counts; waits at most ``deadline`` seconds for the lease."""
     if not (home / "memory.duckdb").exists():
         return StoreView()
+    from hypatia_mem.cli import context
     from hypatia_mem.store.connection import open_store
+    from hypatia_mem.store.lag import lag
 
     try:
         with open_store(home, write=False, deadline=deadline) as store:
@@ -79,6 +82,7 @@ def see_store(home: Path, deadline: float = 3.0) -> StoreView:
                 counts=dict(store.counts()),
                 cursors=dict(store.cursors()),
                 ledger_seq=store.ledger_seq(),
+                lag=lag(store, context.now()),
             )
     except StoreError as error:
         return StoreView(error=error)

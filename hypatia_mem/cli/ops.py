@@ -75,6 +75,7 @@ def _status_text(found: dict[str, Any]) -> str:
             "worker": found["worker"],
             "index": found["index"],
             "spool": f"{found['spool_bytes']} bytes",
+            "readable": _lag_text(found["lag"]),
             **observe_models.rows(found["models"]),
         }
     )
@@ -107,8 +108,17 @@ def _status(home: Path) -> dict[str, Any]:
         "worker": _worker_word(running),
         "index": "empty" if seq is None else f"{max(0, store.ledger_seq - seq)} changes behind",
         "spool_bytes": spool.bytes,
+        "lag": dict(store.lag),
         "models": observe_models.see_models(home, usable=bool(counts)),
     }
+
+
+def _lag_text(lag: dict[str, float]) -> str:
+    """Return after how long what is said can be read, in words."""
+    if not lag:
+        return "no turn was stored this week"
+    turns = f"{lag['turns']:g} turn{'' if lag['turns'] == 1 else 's'} this week"
+    return f"{lag['p50']:g} s after it was said, 99 of 100 within {lag['p99']:g} s ({turns})"
 
 
 def _status_line(found: dict[str, Any]) -> str:

@@ -7,11 +7,13 @@ import os
 import shutil
 import stat
 import time
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from hypatia_mem.capture import spool
+from hypatia_mem.model import Author, Channel, Message, Session
+from hypatia_mem.store.connection import open_store
 
 
 def prompt(home, session="s-1", text="hello", *, at=None, event="UserPromptSubmit"):
@@ -253,21 +255,6 @@ def test_worker_drain_stores_what_waits(cli, home, project):
 
 def test_worker_drain_says_when_the_store_cannot_be_seen(cli, home, project):
     """It does not count nothing for everything: whoever reads "0 stored" fears for the memory."""
-    prompt(home, text="why does it fail")
-    cli("worker", "drain")
-    with open_store(home, write=True) as store:
-        store.run("INSERT INTO migration VALUES ('m999_future', now()::TIMESTAMP)")
-
-    done = cli("worker", "drain")
-
-    assert done.code == 1
-    assert "0 messages stored" not in done.out
-    assert "cannot be seen: the store was written by a newer hypatia-mem" in done.out
-    assert cli("worker", "drain", "--json").json["waiting"] is None
-
-
-def test_worker_drain_says_when_the_store_cannot_be_seen(cli, home, project):
-    """It does not count nothing for everything: whoever reads "0 stored" fears for the memory."""
     from hypatia_mem.store.connection import open_store
 
     prompt(home, text="why does it fail")
@@ -309,3 +296,29 @@ def test_doctor_tells_of_a_key_that_is_lost_and_brings_it_back_from_a_backup(cli
     assert told() == ("ok", "everything that was forgotten can be asked")
     assert "forgotten before" in cli("remember", "The staging port is 4712!").err
     assert cli("remember", "something else").out.startswith("[hypatia-memory] Stored")
+
+
+def test_status_tells_how_long_it_takes_until_what_is_said_can_be_read(cli, home):
+    """Of what was waited for: neither what was said before this memory, nor an import."""
+    assert cli("status", "--json").json["lag"] == {}
+    assert "no turn was stored this week" in cli("status").out
+    with open_store(home, write=True) as store:
+        born = datetime.fromtimestamp(float(store.meta("born")), UTC).replace(tzinfo=None)
+    doors = [(Channel.TRANSCRIPT, [2, 2, 2, 9]), (Channel.IMPORT, [9000])]
+    for number, (channel, lags) in enumerate(doors):
+        for turn, lag in enumerate(lags):
+            now = born + timedelta(seconds=100 + lag)
+            message = Message(
+                "s-1", f"u{number}-{turn}", "user", "hi", now - timedelta(seconds=lag)
+            )
+            before = Message("s-1", f"b{number}-{turn}", "user", "old", born - timedelta(days=9))
+            with (
+                open_store(home, write=True) as store,
+                store.transaction(Author(channel), now=now) as txn,
+            ):
+                txn.put_session(Session("s-1", project="app"))
+                txn.put_messages("s-1", [message, before], "app")
+    found = cli("status", "--json").json["lag"]
+    assert (found["turns"], found["p50"]) == (4, 2.0)
+    assert 8 < found["p99"] <= 9
+    assert "2 s after it was said, 99 of 100 within" in cli("status").out
