@@ -259,6 +259,7 @@ def test_a_revised_backup_is_as_whole_as_before(own: World) -> None:
     assert (after.path / "archive" / "plan.txt").exists()
 
 
+@pytest.mark.deep
 def test_what_is_stored_while_the_present_is_kept_is_kept_too(
     own: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,6 +286,7 @@ def test_what_is_stored_while_the_present_is_kept_is_kept_too(
     assert len(backup.backups(own.home)) == before + 2  # one for each restore, none half way
 
 
+@pytest.mark.deep
 def test_a_restore_gives_up_when_writers_never_pause(
     own: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def left(home):
 # --- which and how many ---------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("headroom", [0, 50, 80])
 def test_so_much_of_the_window_is_free_after_a_pass(home, headroom):
     """Some 1,700 tokens of a window of 1,000: without headroom 800 stay, with 80 % at most 200."""
@@ -84,6 +85,7 @@ def test_headroom_never_touches_the_newest(home):
     assert covered == {f"msg-s-1-{n}" for n in range(1, 9)}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("most", [0, 2, 5])
 def test_so_many_messages_stand_in_one_summary_at_most_the_oldest_first(home, most):
     fill(home, talk(8))
@@ -129,6 +131,7 @@ def test_an_empty_message_is_covered_too(home):
 # --- how far up -----------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_a_run_may_stop_at_a_level_and_the_next_goes_on(home, small, command):
     set_value(home, "cascade_batch", "2")
     set_value(home, "cascade_keep_last", "0")
@@ -141,6 +144,7 @@ def test_a_run_may_stop_at_a_level_and_the_next_goes_on(home, small, command):
     assert command("cascade", "run", "--max-level", "9") == "Nothing is due.\n"
 
 
+@pytest.mark.deep
 def test_every_level_stands_on_the_one_below_and_all_of_it_on_messages(home, small, command):
     """And what is covered is counted."""
     set_value(home, "cascade_batch", "3")
@@ -182,6 +186,7 @@ def model(monkeypatch):
     one.stop()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("third", "made", "after"),
     [

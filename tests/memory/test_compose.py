@@ -114,6 +114,7 @@ def test_global_rule_says_that_it_is_global():
     assert "always sign commits (all projects)" in text
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(
     texts=st.lists(st.text(max_size=3000), max_size=30),

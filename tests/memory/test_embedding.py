@@ -190,6 +190,7 @@ def test_a_text_that_fails_spoils_no_other(home):
     assert (done.created, done.errors, done.remaining) == (4, 1, 0)
 
 
+@pytest.mark.deep
 def test_the_worker_makes_vectors_of_what_comes_in(home, monkeypatch):
     monkeypatch.chdir(home)  # a worker goes there
     prompt = {

@@ -91,6 +91,7 @@ def todo(home, at=NOW, session="s1"):
 # --- when -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("exchanges", "idle", "ended", "ranges"),
     [
@@ -242,6 +243,7 @@ def test_a_long_sentence_is_cut():
     assert len(line.text) <= 240
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("settings", "at", "asked"),
     [
@@ -314,6 +316,7 @@ def test_a_question_is_closed_by_its_answer(text, role, same, closed):
     assert (found is not None) is closed
 
 
+@pytest.mark.deep
 def test_what_a_session_leaves_open_is_kept_when_it_ends_and_closed_when_it_is_done(home):
     at = todo(home)
     assert run(home, at).opened == ["thread-s1-2"]
@@ -425,6 +428,7 @@ def gone(home, how, name):
             txn.update_entry(name, **changes[how])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["delete", "forget", "suppress", "edit"])
 def test_an_episode_is_told_anew_without_what_is_gone(home, how):
     say(home, talk(2))
@@ -447,6 +451,7 @@ def test_an_episode_is_told_anew_without_what_is_gone(home, how):
     assert run(home, after(7400)).episodes == []
 
 
+@pytest.mark.deep
 def test_a_deletion_that_is_taken_back_brings_the_episode_back(home):
     say(home, talk(2))
     (name,) = run(home, after(100)).episodes
@@ -550,6 +555,7 @@ def test_making_one_can_be_undone_and_it_is_not_made_again(home):
     assert run(home, after(7300)).episodes == []
 
 
+@pytest.mark.deep
 def test_a_copy_of_the_memory_has_them_and_makes_none_twice(home, tmp_path):
     at = todo(home)
     run(home, at)
@@ -633,6 +639,7 @@ def test_killed_anywhere_it_ends_as_if_it_had_not_been(home):
     assert not run(home, datetime(2026, 12, 1)).worked
 
 
+@pytest.mark.deep
 def test_the_worker_tells_of_a_session_that_ended(home):
     from hypatia_mem import worker
 

@@ -234,6 +234,7 @@ def test_no_byte_of_it_is_left_and_what_was_not_meant_is(erased: World) -> None:
     assert {hit.name for hit in SearchIndex(erased.home).search(WORD)} == {"unrelated", "notice"}
 
 
+@pytest.mark.deep
 def test_summaries_are_made_again_of_what_is_left(erased: World) -> None:
     with open_store(erased.home, write=False) as store:
         made = [one for one in store.entries(_names(store)) if "summary" in one.tags]

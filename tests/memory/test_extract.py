@@ -341,6 +341,7 @@ REFUSE = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("line", REFUSE)
 def test_the_log_is_left_out_of_the_lesson(home, line):
     """Log lines, traces, scratch files, what is only said in passing; the rest stays."""

@@ -91,6 +91,7 @@ def test_units_like_it_are_named_to_be_compared_with(home):
     assert f"; compare {old.name})" in told(home)[0]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("key", "value", "asked"),
     [
@@ -185,6 +186,7 @@ def test_the_work_at_hand_is_handed_in_by_its_turns_and_not_found_again(home):
     assert [one.name for one in units(home)] == [kept.name]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("text", "error", "says"),
     [
@@ -205,6 +207,7 @@ def test_what_may_not_be_handed_in_changes_nothing(home, text, error, says):
     assert units(home) == [unit]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("target", ["wu-2026-01-01-nothing", "s1:90-99", "s9:1-2", "rule:x"])
 def test_what_is_not_there_is_said_so(home, target):
     work(home, BUG)
@@ -225,6 +228,7 @@ def test_an_agent_takes_in_no_candidate(home):
     assert found.content == "## Root Cause\n- refresh_token() returns None"
 
 
+@pytest.mark.deep
 def test_what_was_forgotten_does_not_come_back_by_handing_it_in(home):
     work(home, (*BUG, *DESIGN))
     (unit,) = units(home)

@@ -52,6 +52,7 @@ def units(home):
         return [(one, store.producer_of(one.name)) for one in lessons.known_units(store, ["app"])]
 
 
+@pytest.mark.deep
 def test_the_agent_is_asked_at_the_fifth_prompt_about_what_is_finished(home):
     assert talk(home, (*BUG, *DESIGN)) == [[], [], [], []]
     worker.run(home, once=True)
@@ -64,6 +65,7 @@ def test_the_agent_is_asked_at_the_fifth_prompt_about_what_is_finished(home):
     assert talk(home, [("user", "go on")] * 5)[-1] == []
 
 
+@pytest.mark.deep
 def test_the_end_names_what_is_left_and_a_phantom_end_nothing(home):
     talk(home, (*BUG, *DESIGN))
     worker.run(home, once=True)
@@ -76,6 +78,7 @@ def test_the_end_names_what_is_left_and_a_phantom_end_nothing(home):
     assert fire("SessionEnd", home, reason="other") == []
 
 
+@pytest.mark.deep
 def test_with_a_model_the_worker_does_it_alone_and_its_log_holds_no_words(home, monkeypatch):
     server = ModelServer().start()
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-" + "a-key-for-tests-" * 3)

@@ -117,6 +117,7 @@ def test_a_short_value_is_blanked_where_it_is_a_line_of_its_own(home):
         ]  # fmt: skip
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "prompt",
     [

@@ -114,6 +114,7 @@ def test_with_its_last_step_a_goal_is_done(home):
     assert entry.valid_to == LATER
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("what", [TEXT, "queue POSTGRES", "goal-move-the-queue-to-postgres"])
 def test_a_goal_goes_by_its_name_or_its_words(home, what):
     put(home)
@@ -124,6 +125,7 @@ def test_a_goal_goes_by_its_name_or_its_words(home, what):
     assert [line.text for line in lines(home)] == ["write the manual"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("what", "step", "error"),
     [
@@ -239,6 +241,7 @@ def test_the_brief_as_it_was_tells_the_goals_of_then(home):
     assert TEXT not in brief(home, at=NOW, known_at=NOW - timedelta(minutes=1))
 
 
+@pytest.mark.deep
 def test_many_goals_leave_room_for_what_is_remembered(home):
     for number in range(12):
         put(home, f"goal number {number} of this project", at=NOW + timedelta(minutes=number))
@@ -255,6 +258,7 @@ def test_many_goals_leave_room_for_what_is_remembered(home):
     assert "the staging db is db2" in text
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["delete", "forget", "suppress", "reject"])
 def test_a_goal_that_is_taken_away_is_told_nowhere(home, how):
     say(home)

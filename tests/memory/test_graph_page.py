@@ -361,6 +361,7 @@ def test_an_address_with_a_name_opens_at_it(show):
     assert text_of(one, "#entry h2") == "retry queue"
 
 
+@pytest.mark.deep
 @in_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_words_are_read_in_light_and_in_dark(show, chromium, scheme):

@@ -143,7 +143,7 @@ def log_of_garbage(home: Path) -> None:
     (home / f"{FILE}.wal").write_bytes(b"\x07garbage" * 500)
 
 
-DAMAGES = [flipped_in_the_middle, header_gone, cut_short, emptied, removed, log_of_garbage]
+DAMAGES = [header_gone, cut_short, emptied, removed, log_of_garbage, flipped_in_the_middle]
 
 
 def _turns(home: Path) -> list[str]:

@@ -151,6 +151,7 @@ def test_emptied_before_it_was_told_it_is_not_told(home):
     assert told(home) == []
 
 
+@pytest.mark.deep
 def test_all_but_the_last_ten_are_condensed_then_all(home):
     """In a session of 26 messages: sixteen, once; and what came since when it is nearly full."""
     fill(home, [f"Report {n}: the retry queue loses jobs in module_{n}.py." for n in range(25)])
@@ -253,6 +254,7 @@ def now():
     return datetime.now(UTC).replace(tzinfo=None)
 
 
+@pytest.mark.deep
 def test_the_worker_does_it_by_itself_and_the_command_shows_it(home, now, capsys, monkeypatch):
     monkeypatch.setenv("HYPATIA_MEM_CASCADE_MAX_TOKENS", str(WINDOW))
     fill(home, [f"Report {n}: the retry queue loses jobs." for n in range(20)])

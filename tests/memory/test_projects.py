@@ -142,6 +142,7 @@ def rules(home, scope):
         return sorted(entry.content for entry in store.rules([scope]))
 
 
+@pytest.mark.deep
 def test_rename_takes_everything_along(home, two):
     """Nothing is left under the old name, and the folder is still known."""
     projects.rename(home, "app", "shop", author=AUTHOR, now=NOW)
@@ -176,6 +177,7 @@ def test_alias_lets_a_folder_belong(home, two):
         projects.alias(home, "app", str(two / "other"), author=AUTHOR, now=NOW)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("act", "error"),
     [

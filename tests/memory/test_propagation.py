@@ -105,6 +105,7 @@ KINDS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("names", KINDS.values(), ids=KINDS)
 def test_one_verb_deletes_every_kind_and_undo_brings_all_of_it_back(tree, names):
     """A dry run says what happens and does nothing; what is said is what happens."""
@@ -127,6 +128,7 @@ def test_one_verb_deletes_every_kind_and_undo_brings_all_of_it_back(tree, names)
     assert not gone & _names(tree)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_a_summary_is_deleted_by_the_same_verb(tree, level):
     name = summaries(tree, level)[0].name
@@ -137,6 +139,7 @@ def test_a_summary_is_deleted_by_the_same_verb(tree, level):
     assert counts(tree, 3) == [4, 2, 1]
 
 
+@pytest.mark.deep
 def test_what_stands_on_a_message_goes_with_it_and_nothing_else(tree):
     """Up the whole tree; the sibling stays, and so does what a person asked to be remembered."""
     over = {one for one, item in links(tree) if item == "msg-s-1-3"}
@@ -153,6 +156,7 @@ def test_what_stands_on_a_message_goes_with_it_and_nothing_else(tree):
     _sources_are_live(tree)
 
 
+@pytest.mark.deep
 def test_a_rule_that_an_agent_derived_goes_and_one_that_a_person_said_stays(tree):
     with open_store(tree, write=True) as store, store.transaction(AGENT, now=NOW) as txn:
         txn.put_entry(Entry("rule:inferred", "say it short", kind="rule", scopes=("app",)))
@@ -165,6 +169,7 @@ def test_a_rule_that_an_agent_derived_goes_and_one_that_a_person_said_stays(tree
 # --- what comes of the rest -----------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_what_is_left_is_condensed_anew_at_every_level(tree):
     """Not only dropped: the survivors get summaries of their own, and nothing else is made."""
     fill(tree, talk(2), session="s-2")  # due, but nobody owes it
@@ -181,6 +186,7 @@ def test_what_is_left_is_condensed_anew_at_every_level(tree):
     assert propagation.rederive(tree, CONFIG, now=NOW) == ()
 
 
+@pytest.mark.deep
 def test_a_level_is_made_anew_although_it_is_not_full(home):
     """All messages of one summary go: the level above has one fewer, and is there all the same."""
     config = settings(cascade_batch=4, cascade_max_tokens=100)
@@ -195,6 +201,7 @@ def test_a_level_is_made_anew_although_it_is_not_full(home):
     assert_whole(home)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("level", [1, 2])
 def test_a_summary_that_a_person_deleted_is_not_made_again(tree, level):
     """Who deletes a summary does not want it; undoing brings it back, and only that."""
@@ -207,6 +214,7 @@ def test_a_summary_that_a_person_deleted_is_not_made_again(tree, level):
     assert counts(tree, level)[level - 1] == before
 
 
+@pytest.mark.deep
 def test_an_edit_of_a_source_reaches_all_that_stands_on_it(tree):
     """In the same transaction: summaries go and are owed from the new words, a lesson is stale."""
     with open_store(tree, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
@@ -223,6 +231,7 @@ def test_an_edit_of_a_source_reaches_all_that_stands_on_it(tree):
     _sources_are_live(tree)
 
 
+@pytest.mark.deep
 def test_what_stands_on_a_suppressed_source_is_withheld_too(tree):
     with open_store(tree, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
         txn.update_entry("msg-s-1-3", suppressed=True)
@@ -241,6 +250,7 @@ def _all(store):
 # --- delete from here, branches, tool calls ---------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_delete_from_here_takes_the_rest_of_that_session_only(tree):
     fill(tree, talk(3), session="s-2")
     before = _dump(tree)
@@ -258,6 +268,7 @@ def test_delete_from_here_takes_the_rest_of_that_session_only(tree):
     assert _dump(tree) == before
 
 
+@pytest.mark.deep
 def test_delete_from_here_of_a_summary_takes_the_later_ones_of_its_level(tree):
     """And what stands on them; earlier ones of the level stay, and messages do."""
     level_1 = [one.name for one in summaries(tree, 1)]
@@ -268,6 +279,7 @@ def test_delete_from_here_of_a_summary_takes_the_later_ones_of_its_level(tree):
     assert len([name for name in _names(tree) if name.startswith("msg-")]) == 8
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("wrong", ["s-1", TRIPLE], ids=["session", "statement"])
 def test_nothing_comes_after_a_session_or_a_statement(tree, wrong):
     with pytest.raises(UsageError, match="nothing comes after"):
