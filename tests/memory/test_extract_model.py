@@ -13,6 +13,7 @@ import pytest
 
 from hypatia_mem.config import Settings
 from hypatia_mem.memory import jobs as work
+from hypatia_mem.memory import projects
 from hypatia_mem.memory.cascade.running import Waiting
 from hypatia_mem.memory.extract import running
 from hypatia_mem.memory.spend import spending
@@ -291,6 +292,39 @@ def test_it_is_given_up_in_the_end_and_can_be_tried_again(home, model):
     work.retry(home, [job.id], author=Author(Channel.CLI_PERSON), now=NOW + timedelta(days=400))
 
     assert [one.relation for one in run(home, model, hours=24 * 401).kept] == ["refined"]
+
+
+def test_one_that_a_person_drops_is_not_asked_about_again(home, model):
+    model.says(Step("no form at all"))
+    say(home, BUG)
+    run(home, model)
+    person = Author(Channel.CLI_PERSON)
+    work.drop(home, config(model), ["s1:1-5"], author=person, now=NOW + timedelta(hours=3))
+    assert run(home, model, hours=900).kept == ()
+    assert len(model.questions) == 1
+    assert len(units(home)) == 1
+
+
+@pytest.mark.parametrize("whose", ["nobody's", "a project's"])
+def test_without_a_key_of_ones_own_nobody_is_asked(home, model, monkeypatch, tmp_path, whose):
+    """The work is kept all the same."""
+    key = "sk-ant-" + "a-key-for-tests-" * 3
+    if whose == "nobody's":
+        monkeypatch.delenv("ANTHROPIC_API_KEY")
+    else:
+        folder = tmp_path / "app"
+        folder.mkdir()
+        (folder / ".env").write_text(f"ANTHROPIC_API_KEY={key}\n")
+        with (
+            open_store(home, write=True) as store,
+            store.transaction(Author(Channel.WORKER), now=NOW) as txn,
+        ):
+            projects.claim(store, txn, str(folder))
+    say(home, BUG)
+    (kept,) = run(home, model).kept
+    assert entry(home, kept.name)[1] == "extractive for anthropic"
+    assert model.asked == []
+    assert [job.reason for job in waiting_jobs(home)] == ["auth"]
 
 
 def test_over_the_limit_nobody_is_asked_and_the_rest_waits_for_the_next_day(home, model):

@@ -76,6 +76,7 @@ class Judge:
         self.stopped = False
         self._began = (now, time.monotonic())
         self._pause: failing.Pause | None = None
+        self._roots: list[str] = []
         self._model: Prompted | None = None
         self._refusal: SummaryFailed | None = None  # why there is no model that could be asked
 
@@ -88,9 +89,7 @@ class Judge:
     def look(self, store: Store) -> None:
         """Read from the open store whether the model is paused."""
         self._pause = failing.pause_of(store, self.settings)
-        if self._model is None and not self.paused:
-            roots = [root.path for root in store.roots()]
-            self._model = self._chosen(roots)
+        self._roots = [root.path for root in store.roots()]
 
     @property
     def paused(self) -> bool:
@@ -110,6 +109,8 @@ class Judge:
         A model that fails, or is paused, leaves that one. What it calls trivial but is told apart
         plainly is kept, as a candidate.
         """
+        if not self.paused and self._model is None and self._refusal is None:
+            self._model = self._chosen(self._roots)
         if self.paused or self._model is None:
             failure = _as_failure(self._pause) if self._pause is not None else self._refusal
             return Verdict(found, stand_in(self.settings), failure)
