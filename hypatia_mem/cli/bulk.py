@@ -23,12 +23,14 @@ def bulk(  # noqa: PLR0913 - what is chosen, what is done, and how it is told
     verb: Annotated[
         str,
         typer.Argument(
-            help="list, delete, move, pin, unpin, suppress, unsuppress, tag or untag.",
+            help="list, delete, move, pin, unpin, suppress, unsuppress, tag, untag, category,"
+            " uncategory, archive or unarchive.",
             show_default=False,
         ),
     ],
     value: Annotated[
-        str, typer.Argument(help="The tag, or the scope to move to.", show_default=False)
+        str,
+        typer.Argument(help="The tag, the category, or the scope to move to.", show_default=False),
     ] = "",
     select: Annotated[
         str,
@@ -62,6 +64,8 @@ def bulk(  # noqa: PLR0913 - what is chosen, what is done, and how it is told
 
     "bulk list" numbers what the filters let through and names the list. Any other verb says what
     it would do, and does it with --yes. With --list it refuses when the list has changed since.
+    An entry has one category at most: it is the tag category:NAME, by which every list is narrowed.
+    Archived are the sessions that what is chosen is of.
 
     \b
     Example:

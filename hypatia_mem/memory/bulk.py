@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.gateway import Transaction
 
-__all__ = ["VALUED", "VERBS", "Done", "Filter", "Listed", "change", "listing"]
+__all__ = ["CATEGORY", "VALUED", "VERBS", "Done", "Filter", "Listed", "change", "listing"]
 
+CATEGORY = "category:"  # begins the tag that a category is
 _EVERYDAY = ("knowledge", "rule", "taboo", "memory", "summary", "work-unit", "session", "goal")
 
 
@@ -188,6 +189,36 @@ def _untag(order: _Order) -> None:
         _update(order, one, {"tags": left})
 
 
+def _category(order: _Order) -> None:
+    """Put entries into one category, out of any other: it is a tag that excludes its like."""
+    if "," in order.value:
+        raise UsageError(
+            "a category's name holds no comma", hint="Give one name: bulk category ops"
+        )
+    for one in order.entries:
+        others = tuple(tag for tag in one.tags if not tag.startswith(CATEGORY))
+        own = (f"{CATEGORY}{order.value}",) if order.value else ()
+        _update(order, one, {"tags": (*others, *own)})
+
+
+def _archiving(archived: bool) -> Callable[[_Order], None]:
+    def act(order: _Order) -> None:
+        sessions: dict[str, list[str]] = {}
+        for one in order.entries:
+            if one.kind not in ("session", "message") or not one.session_id:
+                raise Refused(
+                    f"{one.name!r} is of no session, and only sessions are archived",
+                    hint="Nothing was changed. Choose with --kind session, or --session ID.",
+                )
+            sessions.setdefault(one.session_id, []).append(one.name)
+        for id_, names in sessions.items():
+            outcome = order.txn.edit_session(id_, archived=archived)
+            if outcome.verb == "unchanged":
+                order.unchanged.extend(names)
+
+    return act
+
+
 def _update(order: _Order, entry: Entry, fields: Mapping[str, Any]) -> None:
     if fields.get("suppressed") and not order.dry_run:
         curate.leave_index(order.home, order.store, [entry.name])
@@ -212,5 +243,11 @@ VERBS: Mapping[str, Callable[[_Order], Blast | None]] = {
     "unsuppress": _setting(suppressed=False),
     "tag": _tag,
     "untag": _untag,
+    "category": _category,
+    "uncategory": _category,
+    "archive": _archiving(True),
+    "unarchive": _archiving(False),
 }
-VALUED = {"move": "a scope", "tag": "a tag", "untag": "a tag"}
+VALUED = {
+    "move": "a scope", "tag": "a tag", "untag": "a tag", "category": "the name of a category"
+}  # fmt: skip

@@ -155,3 +155,46 @@ def test_what_is_suppressed_is_listed_apart_and_can_be_shown_again(shelf):
     _change(shelf, "unsuppress", "all", wanted=hidden)
     with open_store(shelf, write=False) as store:
         assert len(bulk.listing(store, HERE).entries) == 6
+
+
+def test_an_entry_has_one_category_at_most(shelf):
+    """Another one takes its place; none is none; tags that a person gave stay. One undo."""
+    _change(shelf, "category", "1-3", "ops")
+    done = _change(shelf, "category", "2-4", "web shop")
+    of = {name: one.tags for name, one in _entries(shelf).items()}
+    assert of["n-5"] == ("category:ops",)
+    assert of["n-4"] == ("even", "category:web shop")
+    assert of["n-2"] == ("even", "category:web shop")
+    with open_store(shelf, write=False) as store:
+        found = bulk.listing(store, Filter(("app",), tags=("category:web shop",)))
+    assert [one.name for one in found.entries] == ["n-4", "n-3", "n-2"]
+    gone = _change(shelf, "uncategory", "all")
+    assert not any("category" in str(one.tags) for one in _entries(shelf).values())
+    assert _entries(shelf)["n-4"].tags == ("even",)
+    history.undo(shelf, gone.op_id, author=PERSON, now=NOW)
+    history.undo(shelf, done.op_id, author=PERSON, now=NOW)
+    assert _entries(shelf)["n-4"].tags == ("even", "category:ops")
+    for wrong in ("", "a,b"):
+        with pytest.raises(UsageError):
+            _change(shelf, "category", "1", wrong)
+
+
+def test_sessions_are_archived_by_what_was_said_in_them(shelf):
+    """All or none: what is of no session is refused, and with it the rest."""
+
+    def archived() -> bool:
+        with open_store(shelf, write=False) as store:
+            return store.session("s-1").archived
+
+    said = Filter(("app",), session_id="s-1")
+    done = _change(shelf, "archive", "all", wanted=said)
+    assert archived()
+    assert _change(shelf, "archive", "all", wanted=said).unchanged == done.names
+    history.undo(shelf, done.op_id, author=PERSON, now=NOW)
+    assert not archived()
+    with pytest.raises(Refused, match="only sessions are archived"):
+        _change(shelf, "archive", "1-", wanted=Filter(("app",), kinds=("message", "knowledge")))
+    assert not archived()
+    _change(shelf, "archive", "1", wanted=said)
+    _change(shelf, "unarchive", "1", wanted=said)
+    assert not archived()
