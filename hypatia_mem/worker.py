@@ -396,6 +396,7 @@ def _tell(
 ) -> bool:
     """Tell what sessions were about and left open; False when new turns come first."""
     from hypatia_mem.memory import curate
+    from hypatia_mem.memory.cascade.running import Waiting
     from hypatia_mem.memory.episodes import running as episodes
 
     try:
@@ -404,7 +405,7 @@ def _tell(
             settings,
             now=_now(),
             beat=lock.beat,
-            tick=_draining(drain, lock),
+            waiting=Waiting(_draining(drain, lock), stopped),
             stop=lambda: stopped() or drain.has_work(),
         )
         if report.worked:

@@ -24,6 +24,7 @@ from hypatia_mem.memory.summarise.protocol import Draft, FailureKind, Sentence, 
 from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store import episodes as stored
 from hypatia_mem.store.connection import open_store
+from tests.memory.model_server import ModelServer, Step
 
 NOW = datetime(2026, 11, 30, 10)
 PERSON = Author(Channel.CLI_PERSON, "person")
@@ -265,6 +266,38 @@ def test_a_model_is_asked_once_where_one_is_chosen(home, monkeypatch, settings, 
     assert ("What it was about." in entry.content) is bool(asked)
     with open_store(home, write=False) as store:
         assert store.producer_of(entry.name).startswith("scripted" if asked else "extractive-1")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        (Step("NAME: parser\n- Module 1 reads src/part_1.py and returns its rows.\n- It is on Mars."), True),
+        (Step(status=500), False),
+        (Step("<thinking>hm</thinking>"), False),
+        (Step("It is on Mars, and nobody ever said so."), False),
+    ],
+)  # fmt: skip
+def test_the_real_way_to_a_model(home, monkeypatch, step, told):
+    """Through the meter and the API on loopback: one call, what it made up is nowhere."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-mine")
+    server = ModelServer(steps=[step]).start()
+    say(home, talk(10), ended=after(650))
+    try:
+        run(home, after(700), Settings(summary_by="anthropic", anthropic_url=server.url))
+    finally:
+        server.stop()
+
+    (entry,) = read(home)
+    with open_store(home, write=False) as store:
+        producer = store.producer_of(entry.name)
+    assert producer.startswith("anthropic:" if told else "extractive-1#")
+    assert producer.endswith(" for anthropic") is not told
+    assert "Mars" not in entry.content
+    assert making.parse(entry.content).synopsis
+    asked = [one for one in server.asked if one.path.endswith("/messages")]
+    assert len(asked) == 1
+    assert "please look at module number 1 of the parser" in asked[0].text
 
 
 def test_a_model_that_is_out_of_reach_is_asked_once_in_a_pass(home, monkeypatch):

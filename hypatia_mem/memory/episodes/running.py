@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hypatia_mem.memory.cascade.running import Waiting
 from hypatia_mem.memory.episodes import making, storing
 from hypatia_mem.memory.episodes.finding import Line
 from hypatia_mem.memory.episodes.reading import MESSAGES, Read, end_of, read_news, read_owed
@@ -84,17 +85,17 @@ def run(  # noqa: PLR0913 - what is told of, and who is asked while it is done
     scopes: Sequence[str] | None = None,
     only_owed: bool = False,
     beat: Callable[[], None] = lambda: None,
-    tick: Callable[[], None] = lambda: None,
+    waiting: Waiting | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Report:
     """Make the episodes and threads that are due in these scopes (None: every project).
 
     ``only_owed``: only what is told anew because it lost a source; then no model is asked.
-    ``beat`` is called between steps, ``tick`` while a model is waited for, ``stop`` asked whether
-    something else comes first. Raises what the store raises.
+    ``beat`` is called between steps, ``stop`` asked whether something else comes first; ``waiting``
+    is for the time in which a model is waited for. Raises what the store raises.
     """
     report = Report()
-    one = _Pass(home, settings, now, author or Author(Channel.WORKER), tick, stop)
+    one = _Pass(home, settings, now, author or Author(Channel.WORKER), waiting or Waiting(), stop)
     one.tell_anew(report)
     if only_owed or settings.episodes_by == "off":
         return report
@@ -120,14 +121,14 @@ class _Pass:
         settings: Settings,
         now: datetime,
         author: Author,
-        tick: Callable[[], None],
+        waiting: Waiting,
         stop: Callable[[], bool],
     ) -> None:
         self.home = home
         self.settings = settings
         self.now = now
         self.author = author
-        self.tick = tick
+        self.waiting = waiting
         self.stop = stop
         self.asks = settings.episodes_by == "summary" and settings.summary_by in choosing.MODELS
         self._seen: dict[str, set[str]] = {}
@@ -307,7 +308,8 @@ class _Pass:
                     self.home,
                     self.settings,
                     roots=roots,
-                    tick=self.tick,
+                    tick=self.waiting.tick,
+                    stop=self.waiting.stop,
                     clock=lambda: self.now,
                     author=self.author,
                 )
