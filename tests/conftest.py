@@ -45,6 +45,7 @@ def fenced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     monkeypatch.setenv("HOME", str(fake))
     monkeypatch.setenv("USERPROFILE", str(fake))
     monkeypatch.setenv("HYPATIA_MEM_HOME", str(tmp_path / "memory-home"))
+    monkeypatch.chdir(Path.cwd())  # a worker that runs in this process goes to its home
     return fake
 
 
