@@ -294,6 +294,19 @@ def test_it_is_given_up_in_the_end_and_can_be_tried_again(home, model):
     assert [one.relation for one in run(home, model, hours=24 * 401).kept] == ["refined"]
 
 
+@pytest.mark.parametrize(
+    "answer", ["KIND: my Pin is 4711", "KIND: bug-fix\n## My Pin is 4711\n- x"]
+)
+def test_no_words_of_an_answer_get_into_log_or_job(home, model, caplog, answer):
+    model.says(answer)
+    say(home, BUG)
+    run(home, model)
+    (job,) = waiting_jobs(home)
+    assert job.message == "the model's answer is not in the form that was asked for"
+    assert "not judged by the model" in caplog.text
+    assert "4711" not in caplog.text.replace(str(home), "")
+
+
 def test_one_that_a_person_drops_is_not_asked_about_again(home, model):
     model.says(Step("no form at all"))
     say(home, BUG)

@@ -35,6 +35,10 @@ __all__ = ["EXTRACTIVE", "Judge", "Verdict", "asks_model", "job_kind", "stand_in
 _LOG = logging.getLogger("hypatia_mem")
 EXTRACTIVE = "extractive"
 ATTEMPTS = 6
+_SAID = {
+    FailureKind.MALFORMED: "the model's answer is not in the form that was asked for",
+    FailureKind.INVENTED: "the messages say hardly anything of the model's answer",
+}
 _FIRST_SECONDS, _LONGEST_SECONDS = 60.0, 30 * 86400.0
 
 
@@ -169,7 +173,11 @@ class Judge:
         reply = model.ask(judging.question(items, kind, model.window))
         if reply.failure is not None:
             raise SummaryFailed(reply.failure, f"the model's answer is none: {reply.failure}")
-        return judging.judged(judging.read(reply.text), items, idf, day)
+        try:
+            return judging.judged(judging.read(reply.text), items, idf, day)
+        except SummaryFailed as error:
+            # What is wrong with it is said in its own words, which may be a person's: not in a log.
+            raise SummaryFailed(error.failure, _SAID.get(error.failure, error.message)) from None
 
     def _chosen(self, roots: Sequence[str]) -> Prompted | None:
         try:
