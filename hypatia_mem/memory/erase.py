@@ -450,6 +450,7 @@ def _run(
             beat()
             job = replace(job, done=(*job.done, name))
             write_job(home, job)
+    steps.clear_scratch(home)  # of one that was killed in its proof
     left, elsewhere, strict, odd = steps.still_said(home, job)
     after = steps.survey_after(home, job, strict)
     beat()

@@ -27,6 +27,7 @@ __all__ = [
     "CERTIFICATES",
     "blank_spool",
     "clear_rest",
+    "clear_scratch",
     "derive",
     "drain",
     "forget",
@@ -44,9 +45,8 @@ CERTIFICATES = "erasures"
 REASON = "erase"
 _LOG = logging.getLogger("hypatia_mem")
 _LEAST_LINE = 4  # characters: a shorter value would take every typed line along
-_LEFTOVERS = (
-    f".*{paths.STORE}.*", ".spill*", ".proof-*", ".revising-*", ".erasing-*", ".reading-*",
-)  # fmt: skip
+_SCRATCH = (".proof-*", ".revising-*", ".erasing-*")
+_LEFTOVERS = (f".*{paths.STORE}.*", ".spill*", ".reading-*", *_SCRATCH)
 _CLEARED = ("spool", "damaged files kept", "program log")  # of everything that says a part of it
 _DONE = {
     "store file": "written anew from its rows",
@@ -216,6 +216,13 @@ def clear_rest(home: Path, job: Job) -> None:
         if pieces.in_file(path):
             lines = path.read_bytes().splitlines(keepends=True)
             _replace(path, b"".join(line for line in lines if not pieces.in_bytes(line)))
+
+
+def clear_scratch(home: Path) -> None:
+    """Remove the scratch copies of an erasing that was killed: its words are fed to them."""
+    for pattern in _SCRATCH:
+        for path in home.glob(pattern):
+            _remove(path)
 
 
 def _remove(path: Path) -> None:
