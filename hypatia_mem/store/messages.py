@@ -384,6 +384,20 @@ def _message_row(message: Message, turn: int) -> dict[str, Any]:
 
 def _cleaned(message: Message, session_id: str) -> Message:
     """Return a message whose texts are storable, as one of ``session_id``."""
+    said = "".join(
+        (
+            message.uuid,
+            message.text,
+            message.parent_uuid,
+            message.prompt_id,
+            message.response_id,
+            message.agent_id,
+            *message.flags,
+        )
+    )
+    fits = message.session_id == session_id and 0 <= message.tokens < 2**31
+    if fits and rows.clean(said) == said:  # hardly any does not: a copy costs more than to look
+        return message
     return replace(
         message,
         session_id=session_id,

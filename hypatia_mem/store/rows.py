@@ -49,6 +49,7 @@ __all__ = [
 
 _SEALED = "~"  # begins what is kept of a deleted text's digest
 _UNQUOTED = re.compile(r"[\w.:/-]+")  # what CSV writes as it is
+_LISTS = (list, tuple)
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -65,8 +66,8 @@ def storable(value: Any) -> Any:
     """Return a value with every text in it cleaned; lists of texts too."""
     if isinstance(value, str):
         return clean(value)
-    if isinstance(value, list | tuple):
-        return [storable(item) for item in value]
+    if isinstance(value, _LISTS):
+        return [clean(item) if type(item) is str else storable(item) for item in value]
     return value
 
 
