@@ -72,6 +72,7 @@ def install(
         known.put(_plan_target(plan, target, where, known.find(where.config)))
     known.second_name = command.plan_second_name(plan, known, commands)
     plan.add("", lambda: record.save(home, known))
+    plan.add("", lambda: record.note_away(home, away=False))
     _say_what_to_know(plan, where, home)
     return _finish(plan, way, where.directory, target, dry_run)
 
@@ -134,6 +135,8 @@ def uninstall(
             plan.add("", lambda: data.purge(home))
         else:
             plan.add("", lambda: _leave_data(home, known))
+            if not stray:
+                plan.add("", lambda: record.note_away(home, away=True))
             plan.say(f"Kept the memory: {data.describe(home) or home}.")
     return _finish(plan, "", client.place().directory, None, dry_run)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+from hypatia_mem.capture import paths
 from hypatia_mem.install.files import write_atomic
 
-__all__ = ["Record", "load", "save"]
+__all__ = ["Record", "load", "note_away", "save"]
 
 Install = dict[str, Any]
 
@@ -55,3 +57,19 @@ def save(home: Path, record: Record) -> None:
     data = json.dumps(body, indent=1, ensure_ascii=True).encode() + b"\n"
     if not path.exists() or path.read_bytes() != data:
         write_atomic(path, data, mode=0o600)
+
+
+def note_away(home: Path, away: bool) -> None:
+    """Note that nothing is installed from now on, or that something is again.
+
+    What was said in between is not fetched from transcripts later. Raises OSError.
+    """
+    path = home / paths.AWAY
+    lines = path.read_text("ascii").splitlines() if path.exists() else []
+    is_away = bool(lines) and " " not in lines[-1]
+    if is_away == away:
+        return
+    now = f"{time.time():.3f}"
+    lines = [*lines, now] if away else [*lines[:-1], f"{lines[-1]} {now}"]
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    write_atomic(path, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)

@@ -162,3 +162,21 @@ def test_the_home_and_the_record_are_closed_to_others(person, memory):
     for name in ("installs.json", "hook.conf"):
         assert stat.S_IMODE((memory / name).stat().st_mode) == 0o600
     assert b"opus" not in (memory / "installs.json").read_bytes(), "never the settings' content"
+
+
+def test_the_memory_knows_when_nothing_was_installed(person, memory):
+    """What was said while it was away is nobody's to fetch; a renewal is no absence."""
+    away = memory / "turns" / "away"
+    installer.install(memory)
+    (memory / "memory.duckdb").write_bytes(b"x")
+    installer.install(memory)
+    assert not away.exists()
+    installer.uninstall(memory)
+    installer.uninstall(memory)
+    [line] = away.read_text().splitlines()
+    assert " " not in line, "it is away still"
+    installer.install(memory)
+    installer.install(memory, settings=True)
+    [line] = away.read_text().splitlines()
+    first, last = map(float, line.split())
+    assert first < last

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from hypatia_mem.capture import hook, spool
 from hypatia_mem.config import Settings
 from hypatia_mem.errors import StoreError
+from hypatia_mem.install import record
 from hypatia_mem.memory import curate, projects
 from hypatia_mem.memory.intake.drain import Drain
 from hypatia_mem.memory.intake.house import keep_house
@@ -525,6 +527,36 @@ def test_what_was_said_off_the_record_stays_off(world: World, way: str) -> None:
     said = {text for name in ("s-1", "s-2", "s-fork") for _, _, text in world.texts(name)}
     kept = ["open-1", "open-3"] + ["open-2"] * (way != "shell")
     assert said == {*kept, *(f"re {words}" for words in kept)}
+
+
+def test_what_was_said_while_nothing_was_installed_is_not_fetched(world: World) -> None:
+    """Whoever uninstalls and comes back later did not ask for what was said in between."""
+
+    def say(words: str, *, session: str = "s-1") -> None:
+        world.session = session
+        world.now = time.time_ns()
+        world.line("user", words, promptId=words, promptSource="typed")
+        world.line("assistant", f"re {words}")
+
+    world.turn("hello", "yes", written=True)
+    say("before")
+    world.settle(final=True)
+    for number in range(2):
+        time.sleep(0.02)  # what was said and when it was noted are not of one instant
+        record.note_away(world.home, away=True)
+        say("private", session=f"s-away-{number}")
+        say("resumed in private")
+        time.sleep(0.02)
+        record.note_away(world.home, away=False)
+        record.note_away(world.home, away=False)
+        time.sleep(0.02)
+    say("after")
+    say("found", session="s-lost")
+    world.drain = Drain(world.home, Settings(), clock_ns=time.time_ns)
+    world.drain.step(final=True)
+    said = {text for name in ("s-1", "s-lost") for _, _, text in world.texts(name)}
+    assert said == {"hello", "yes", "before", "re before", "after", "re after", "found", "re found"}
+    assert world.texts("s-away-0") == world.texts("s-away-1") == []
 
 
 def test_line_written_twice_is_said_once(world: World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,6 +17,7 @@ from hypatia_mem.model import Message
 
 __all__ = [
     "BATCH_RECORDS",
+    "LeftOut",
     "Work",
     "digests",
     "drop_left_out",
@@ -30,6 +31,7 @@ __all__ = [
 
 BATCH_RECORDS = 80  # what is stored while others wait a tenth of a second at most
 MARKER = "hypatia-mem:internal"
+_NEVER = "253000000000"  # seconds since 1970, in the year 9987
 
 
 @dataclass(slots=True)
@@ -89,28 +91,50 @@ def path_of(record: spool.Record) -> str:
     return path if isinstance(path, str) else ""
 
 
-def left_out(home: Path) -> dict[str, set[str]]:
-    """Return the prompts that are not to be kept, by the session in which they were typed."""
-    found: dict[str, set[str]] = {}
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What is not to be kept: prompts by the session they were typed in, and spans of time."""
+
+    prompts: Mapping[str, set[str]]
+    away: Sequence[tuple[datetime, datetime]]  # naive UTC, the end left out
+
+    def holds(self, message: Message, session_id: str) -> bool:
+        """Tell whether a message is among it. A fork repeats the turns of other sessions."""
+        if not message.prompt_id and session_id in self.prompts:
+            return True
+        return any(message.prompt_id in known for known in self.prompts.values()) or any(
+            first <= message.at < last for first, last in self.away
+        )
+
+
+def left_out(home: Path) -> LeftOut:
+    """Read what the hook noted while capturing was off, and when nothing was installed at all."""
+    prompts: dict[str, set[str]] = {}
     for path in (home / paths.TURNS).glob(f"*{paths.LEFT_OUT}"):
         with contextlib.suppress(OSError):
-            found[path.stem] = set(path.read_text("ascii", "replace").split())
-    return found
+            prompts[path.stem] = set(path.read_text("ascii", "replace").split())
+    away: list[tuple[datetime, datetime]] = []
+    with contextlib.suppress(OSError, ValueError):
+        for line in (home / paths.AWAY).read_text("ascii").splitlines():
+            first, _, last = line.partition(" ")
+            away.append((_moment(first), _moment(last or _NEVER)))
+    return LeftOut(prompts, away)
 
 
-def drop_left_out(one: Work, prompts_of: Mapping[str, set[str]]) -> None:
-    """Take out of a transcript what was said while the person had capturing switched off.
+def drop_left_out(one: Work, left: LeftOut) -> None:
+    """Take out of a transcript what is not to be kept.
 
-    A fork repeats the turns of another session, so all prompts count. What the client made of the
-    whole session (its title, a compaction's summary) tells of those turns too.
+    What the client made of the whole session (its title, a compaction's summary) tells of those
+    turns too.
     """
-    prompts = set().union(*prompts_of.values()) if prompts_of else set()
-    if one.session_id in prompts_of:
-        prompts.add("")
-    kept = tuple(message for message in one.messages if message.prompt_id not in prompts)
-    if len(kept) < len(one.messages) or one.session_id in prompts_of:
+    kept = tuple(each for each in one.messages if not left.holds(each, one.session_id))
+    if len(kept) < len(one.messages) or one.session_id in left.prompts:
         one.messages, one.summaries = kept, ()
         one.titles = tuple(title for title in one.titles if title.custom)
+
+
+def _moment(seconds: str) -> datetime:
+    return datetime.fromtimestamp(float(seconds), UTC).replace(tzinfo=None)
 
 
 def is_own(messages: Iterable[Message]) -> bool:

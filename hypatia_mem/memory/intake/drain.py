@@ -230,10 +230,12 @@ class Drain:
         for session_id, path in [*grown, *due.items()]:
             one = work.setdefault(session_id, Work(session_id))
             one.transcript_path = one.transcript_path or path
-        prompts = left_out(self.home) if work else {}
+        if not work:
+            return []
+        left = left_out(self.home)
         for one in work.values():
             self._read_transcript(one, final=final)
-            drop_left_out(one, prompts)
+            drop_left_out(one, left)
             for record in one.records:
                 reconcile.said(record, redact)  # what takes long is remembered: no lease is held
         return [one for one in work.values() if one.records or one.readable]
