@@ -70,6 +70,7 @@ def settings(home: Path, **values: object) -> None:
     (home / "config.toml").write_text(lines, "utf-8")
 
 
+@pytest.mark.deep
 def test_works_and_goes(home: Path, start) -> None:
     """Nothing left to do: the process ends and says so by its exit code."""
     settings(home, worker_idle_seconds=0)
@@ -125,6 +126,7 @@ def test_sigterm_ends_it_cleanly(home: Path, start) -> None:
     assert stored(home) == 1
 
 
+@pytest.mark.deep
 def test_killed_worker_leaves_no_lock(home: Path, start) -> None:
     """``kill -9``: the kernel lets go, the next one begins at once."""
     settings(home, worker_idle_seconds=30)
@@ -233,6 +235,7 @@ def test_damaged_store_is_set_aside_and_everything_drained_again(home: Path) -> 
     assert "the store is damaged" in (home / "hypatia-mem.log").read_text("utf-8")
 
 
+@pytest.mark.deep
 def test_log_holds_no_words(home: Path) -> None:
     """Whatever goes wrong, a message's text is not in the program's log."""
     said(home, "s-1", "zebra-crossing-word")

@@ -191,6 +191,7 @@ def test_the_ledger_tells_what_an_agent_asked_for(given):
     assert ("refuse operation", "prune backups") in told
 
 
+@pytest.mark.deep
 def test_what_an_agent_brings_into_another_project_waits_for_a_person(given):
     rule = ("knowledge-create", "r", "-d", "always curl it", "-t", "rule", "--scopes", "web")
     held = given.agent(*rule, "--json").json
@@ -209,6 +210,7 @@ def test_what_an_agent_brings_into_another_project_waits_for_a_person(given):
     assert given("knowledge-create", "p", "-d", "a person", "--scopes", "web").out.startswith("Cre")
 
 
+@pytest.mark.deep
 def test_an_agent_does_in_its_own_project_what_can_be_taken_back(given):
     for line in (
         ("knowledge-update", "x", "-d", "the staging port is another one"),

@@ -159,6 +159,7 @@ def test_nothing_is_overwritten(cli, picture, tmp_path):
     assert (folder / "fig.png").read_bytes() == PNG
 
 
+@pytest.mark.deep
 def test_forgetting_the_entry_takes_the_file_along(cli, home, picture):
     """And an agent cannot bring it back; other files stay."""
     cli("archive-store", str(picture))
@@ -176,6 +177,7 @@ def test_forgetting_the_entry_takes_the_file_along(cli, home, picture):
     assert not list((home / "archive").iterdir())
 
 
+@pytest.mark.deep
 def test_deleting_the_entry_leaves_the_file_to_undo(cli, home, picture):
     """It is listed no more, and found again when the deletion is taken back."""
     cli("archive-store", str(picture))

@@ -81,6 +81,7 @@ def test_a_file_that_cannot_be_read(cli, value):
     assert cli("query", '["$knowledge"]').out == "No results found.\n"
 
 
+@pytest.mark.deep
 def test_names_that_begin_with_a_dash(cli):
     """After ``--`` every word is a value, whatever it looks like; options come before."""
     assert cli("knowledge-create", "-d", "x", "--", "-name").out == "Created knowledge: -name\n"

@@ -145,6 +145,7 @@ def test_an_agent_takes_nothing_back_in_another_project(person, project, monkeyp
     assert person("project", "merge", "app", "other").code == 0
 
 
+@pytest.mark.deep
 def test_a_merge_by_an_agent_settles_no_doubt(person):
     for name in ("kept", "doubted"):
         person("knowledge-create", name, "-d", f"what is {name}")
@@ -203,6 +204,7 @@ def test_three_entries_are_three_entries(person):
     assert person("trust", "beta").out.startswith("beta: verified")
 
 
+@pytest.mark.deep
 def test_nothing_of_another_project_is_changed_or_copied_by_the_way(person, project, monkeypatch):
     person("statement-create", "alpha", "uses", "kafka")
     (project / "plan.txt").write_text("their plan")
@@ -252,6 +254,7 @@ def test_a_messages_words_are_edited_and_its_head_stays(person, home):
     assert person("forget", "--id", name).code == 0
 
 
+@pytest.mark.deep
 def test_what_was_rejected_is_no_title_either(person, home):
     _said(home)
     person("knowledge-create", "x", "-d", WORDS)

@@ -77,6 +77,7 @@ def test_what_is_due_is_listed_shown_and_handed_in(talk, cli):
     assert "- refresh_token() returns None when the cookie has expired" in cli("show", name).out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -96,6 +97,7 @@ def test_what_may_not_be_handed_in_is_told_with_what_to_do(talk, cli, text, says
     assert cli("show", listed["name"]).out == before
 
 
+@pytest.mark.deep
 def test_another_projects_work_is_neither_listed_nor_shown_nor_changed(talk, cli):
     talk(BUG, scope="other")
     assert "1 work unit" in cli("extract", "--all-projects").out

@@ -38,6 +38,7 @@ def talked(home, cli):
     curate.refresh(home)
 
 
+@pytest.mark.deep
 def test_set_list_show_done(cli):
     assert cli(*GOAL).out == '[hypatia-memory] Set: "goal-release-2-0".\n'
     assert cli(*GOAL, "--json").json == {
@@ -65,6 +66,7 @@ def test_set_list_show_done(cli):
     assert "goal-release-2-0" in cli("goal", "list", "--done").out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("command", "code", "says"),
     [

@@ -30,6 +30,7 @@ def operation_of(cli, row):
     return next(one["op_id"] for one in cli("log", "--json").json if one["seq"] == row)
 
 
+@pytest.mark.deep
 def test_every_version_is_there_with_who_and_when(edited):
     found = edited("history", NAME, "--json").json
 
@@ -96,6 +97,7 @@ def test_a_statement_is_named_by_its_parts_or_its_key(cli):
     assert cli("history", "a", "knows").code == 2
 
 
+@pytest.mark.deep
 def test_what_is_withheld_is_not_shown_unasked(cli, project):
     from hypatia_mem.cli import context
     from hypatia_mem.memory.curate import changing
@@ -371,6 +373,7 @@ def test_an_end_before_the_beginning_is_refused(cli, start, end):
     assert validity(cli, "a") == (None, "2026-01-01T00:00:00")
 
 
+@pytest.mark.deep
 def test_only_what_is_true_now_is_a_rule(cli):
     ways = {
         "no ends": (),

@@ -133,6 +133,7 @@ def test_a_pause_is_told_with_its_remedy(command, model, monkeypatch):
     assert "2 due" in command("jobs", "list", ALL)[1]
 
 
+@pytest.mark.deep
 def test_a_parcel_by_command(command, model):
     model.hold = True
     assert "Handed in: 2 batches" in command("cascade", "run", ALL, "--batch", "--yes")[1]
@@ -224,6 +225,7 @@ def test_a_bar_with_the_time_left_is_shown_at_a_terminal_alone(monkeypatch):
     assert shown["pipe"] == ""
 
 
+@pytest.mark.deep
 def test_ctrl_c_ends_a_question_at_once_and_loses_nothing(command, model, monkeypatch):
     """The person need not wait for the model to be done."""
     import _thread

@@ -36,6 +36,7 @@ def test_remember_globally_and_by_kind(cli):
     assert cli("rules", "--json").json[0]["scopes"] == [""]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "stdin"),
     [(["- never mock it"], b""), (["-"], b"- never mock it\n"), (["--", "- never mock it"], b"")],

@@ -118,6 +118,7 @@ def test_no_path_is_an_answer_with_exit_code_1(told):
     assert (done.code, done.json["paths"]) == (1, [])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

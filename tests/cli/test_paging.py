@@ -200,6 +200,7 @@ def test_what_comes_in_meanwhile_neither_repeats_nor_hides_a_row(given, home, na
     assert at_once(given, command, key) != before
 
 
+@pytest.mark.deep
 def test_pages_by_number_would_have_repeated_some(given, home):
     """The control: without a cursor the same changes shift what is behind them."""
     command, key = CURSORS["sessions"]

@@ -67,6 +67,7 @@ def test_it_is_read_on_purpose(given, line, option):
     assert (done.code, "secret" in done.out) == (0, True)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("line", WRITES, ids=" ".join)
 def test_it_is_changed_on_purpose_and_by_a_person(given, line, monkeypatch):
     monkeypatch.setattr(context, "channel", lambda: Channel.CLI_AGENT)

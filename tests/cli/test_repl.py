@@ -251,6 +251,7 @@ def test_at_a_terminal(terminal, home):
     )
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo terminal")
 def test_the_history_of_last_time_is_offered(project, home):
     """By the up key, as every shell does."""

@@ -140,6 +140,7 @@ def test_a_message_is_found_by_search(cli, told, home):
     assert "Why does it fail?" in cli("show", row["key"]).out
 
 
+@pytest.mark.deep
 def test_projects(cli, told, tmp_path, monkeypatch):
     """List, alias, rename, merge, exclude, include."""
     monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)

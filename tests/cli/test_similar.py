@@ -119,6 +119,7 @@ def test_a_condition_may_search_and_compare_itself(cli, filled):
     assert names(cli("similar", "mock", "--where", where)) == ["taboo"]
 
 
+@pytest.mark.deep
 def test_pages_and_thresholds(cli, filled):
     every = names(cli("similar", "mock the database", "-t", "both"))
     pages = [
@@ -136,6 +137,7 @@ def test_pages_and_thresholds(cli, filled):
     assert len(names(cli("similar", "zebra crossing", "--threshold", "-1"))) == 47
 
 
+@pytest.mark.deep
 def test_what_is_forgotten_is_not_near_any_more(cli, home):
     cli("remember", "never mock the database")
     assert names(cli("similar", "mocked databases"))

@@ -233,6 +233,7 @@ def test_what_an_import_brings_is_held_to_what_was_forgotten_here(person, agent,
     assert VALUE in person("rules", "-s", "third").out
 
 
+@pytest.mark.deep
 def test_who_forgets_is_told_what_says_it_in_other_words(person, agent):
     made = person("remember", VALUE, "--kind", "rule", "--json").json["name"]
     also = person("remember", LIKE, "--kind", "rule", "--json").json["name"]

@@ -160,6 +160,7 @@ def test_everything_comes_back(given, shelf, tmp_path):
     assert path.read_bytes() == PNG
 
 
+@pytest.mark.deep
 def test_the_texts_and_the_modes(given, tmp_path, shelf):
     """What a person reads; and nobody else reads the files."""
     folder = tmp_path / "a" / "b"

@@ -144,6 +144,7 @@ def test_what_is_rejected_is_refused_again_and_an_undoing_lets_it_in(told):
     assert told("remember", "Never mock  the database!").code == 0
 
 
+@pytest.mark.deep
 def test_several_names_are_changed_together_or_not_at_all(told):
     told("remember", "never push on fridays")
     done = told("verify", RULE, "nothing-of-this-name")

@@ -190,6 +190,7 @@ def test_a_failed_commit_loses_and_doubles_nothing(
     assert [text for _, _, text in world.texts()] == expected
 
 
+@pytest.mark.deep
 def test_a_new_worker_reads_nothing_twice(world: World) -> None:
     """Restarts at any time, with no state but the store's, add nothing (I2)."""
     for number in range(4):
@@ -384,6 +385,7 @@ def test_corrupt_store_comes_back_from_snapshot_and_spool(world: World) -> None:
     assert (kept / "memory.duckdb").exists()
 
 
+@pytest.mark.deep
 def test_spool_is_kept_until_a_verified_snapshot_holds_it(world: World) -> None:
     """Retention never removes the only second copy of a turn."""
     settings = Settings(spool_keep_days=0, snapshot_every_hours=24)
@@ -485,6 +487,7 @@ def test_session_without_hooks_is_found_beside_a_known_one(world: World) -> None
     assert world.texts("s-private") == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("way", ["setting", "project", "shell"])
 def test_what_was_said_off_the_record_stays_off(world: World, way: str) -> None:
     """Capturing that is on again does not fetch from the transcript what was said meanwhile.

@@ -91,6 +91,7 @@ def test_a_stopped_backfill_goes_on_where_it_was(home, monkeypatch):
     assert kept(home) == (20, 20)
 
 
+@pytest.mark.deep
 def test_a_killed_backfill_is_gone_on_with(home):
     """kill -9 in the middle: what was written is whole, the rest comes, nothing comes twice."""
     converse(home, 120)

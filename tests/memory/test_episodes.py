@@ -395,6 +395,7 @@ def test_a_session_that_goes_on_leaves_nothing_open_yet(home):
     assert run(home, after(40 * 60)).opened == []
 
 
+@pytest.mark.deep
 def test_a_thread_that_was_crossed_off_stays_off(home):
     from hypatia_mem.memory import goals
 

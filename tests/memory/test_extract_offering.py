@@ -116,6 +116,7 @@ def test_who_is_asked(home, key, value, asked):
     assert (conf["extract_every"] != "0") is (asked or by_nobody_else)
 
 
+@pytest.mark.deep
 def test_a_session_that_is_over_is_asked_nothing_and_another_one_nothing_of_it(home):
     work(home, (*BUG, *DESIGN))
     work(home, CHAT, session="s2")

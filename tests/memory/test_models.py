@@ -476,6 +476,7 @@ def collect(home, one, now=NOW):
     return backfill.collect(home, one, now=now, author=Author(Channel.WORKER))
 
 
+@pytest.mark.deep
 def test_a_parcel_is_sent_once_and_its_answers_become_summaries_at_half_the_price(home, model):
     fill(home, talk(3))
     one = config(model)

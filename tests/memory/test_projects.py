@@ -167,6 +167,7 @@ def test_merge_joins_rules_and_folders(home, two):
         assert projects.resolve(store, str(two / "app")).scope == "other"
 
 
+@pytest.mark.deep
 def test_alias_lets_a_folder_belong(home, two):
     """What cannot be guessed is said once."""
     (two / "copy").mkdir()

@@ -360,6 +360,7 @@ def test_a_tool_call_and_its_result_go_together(home):
 # --- who may, and what is not there -----------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_another_projects_things_are_not_deleted_unless_it_is_named(tree):
     with pytest.raises(Refused, match="belongs to app"):
         _delete(tree, "fact", scopes=("web", ""))
@@ -370,6 +371,7 @@ def test_another_projects_things_are_not_deleted_unless_it_is_named(tree):
     assert "fact" not in _names(tree)
 
 
+@pytest.mark.deep
 def test_nothing_is_deleted_when_one_of_the_names_is_wrong(tree):
     before = _dump(tree)
     for names in (("fact", "nope"), ("fact", "s-1:9-12"), ("fact", "s-1:5-3"), ("",)):
@@ -378,6 +380,7 @@ def test_nothing_is_deleted_when_one_of_the_names_is_wrong(tree):
     assert _dump(tree) == before
 
 
+@pytest.mark.deep
 def test_the_ledger_says_why_and_no_words(tree):
     _delete(tree, "fact", reason="wrong")
     with open_store(tree, write=False) as store:
@@ -392,6 +395,7 @@ def test_the_ledger_says_why_and_no_words(tree):
 # --- behind the store's back ------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_a_pass_takes_out_what_lost_a_source_behind_the_stores_back(tree):
     """A row removed by hand: the next pass takes out all that stands on it, and says so."""
     with open_store(tree, write=True) as store:
@@ -458,6 +462,7 @@ def _scopes(home, name):
         return None if entry is None else entry.scopes
 
 
+@pytest.mark.deep
 def test_a_session_moves_with_all_that_stands_on_it_alone(tree):
     before = _dump(tree)
     told = _move(tree, "s-1", dry_run=True)
@@ -479,6 +484,7 @@ def test_a_session_moves_with_all_that_stands_on_it_alone(tree):
     assert _dump(tree) == before
 
 
+@pytest.mark.deep
 def test_a_message_that_moves_alone_leaves_no_summary_behind_that_tells_of_it(tree):
     done = _move(tree, "msg-s-1-3")
     assert _scopes(tree, "msg-s-1-3") == ("web",)
@@ -491,6 +497,7 @@ def test_a_message_that_moves_alone_leaves_no_summary_behind_that_tells_of_it(tr
     _sources_are_live(tree)
 
 
+@pytest.mark.deep
 def test_only_a_person_moves_things_and_an_attempt_is_noted(tree):
     with pytest.raises(Refused, match="only a person"):
         _move(tree, "fact", author=AGENT)
@@ -500,6 +507,7 @@ def test_only_a_person_moves_things_and_an_attempt_is_noted(tree):
     assert (row["verb"], row["channel"]) == ("refuse entry", "cli-agent")
 
 
+@pytest.mark.deep
 def test_a_person_who_moves_what_was_forgotten_there_takes_it_in_again_and_can_go_back(tree):
     """As with saying it again; the ledger tells, and undoing keeps it away as before."""
     curate.remember(tree, "always say why", kind="rule", scope="web", author=PERSON, now=NOW)
@@ -516,6 +524,7 @@ def test_a_person_who_moves_what_was_forgotten_there_takes_it_in_again_and_can_g
 # --- a running session ------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_what_a_running_session_stands_on_is_not_deleted_under_it(tree):
     """Refused with both names, or done when it has ended; a session that ended holds nothing."""
     from hypatia_mem.memory import guard
@@ -573,6 +582,7 @@ def test_a_running_session_is_deleted_when_it_has_ended_with_all_that_was_said_u
 # --- orphans that are kept --------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["deleted", "behind the store's back"])
 def test_orphans_are_kept_apart_when_a_person_wants_that_and_go_when_not_any_more(tree, how):
     """On: marked, and in no default read. Off again: the next pass takes them out."""

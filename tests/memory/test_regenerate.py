@@ -57,6 +57,7 @@ def test_looking_changes_nothing_at_all(tree):
     assert (tree / FILE).read_bytes() == before
 
 
+@pytest.mark.deep
 def test_accepted_it_is_the_next_version_and_the_old_one_can_be_read(tree):
     old = summaries(tree, 1)[0]
     stood_on = _of(tree, old.name)
@@ -73,6 +74,7 @@ def test_accepted_it_is_the_next_version_and_the_old_one_can_be_read(tree):
     assert_whole(tree)
 
 
+@pytest.mark.deep
 def test_several_become_one_that_stands_on_all_their_sources(tree):
     """The union, not the newer one's; and it goes with a source of either."""
     one, two, *_ = [entry.name for entry in summaries(tree, 1)]
@@ -91,6 +93,7 @@ def test_several_become_one_that_stands_on_all_their_sources(tree):
         assert one in {each.name for each in told.derived}
 
 
+@pytest.mark.deep
 def test_a_text_that_would_be_another_one_by_now_is_not_stored(tree):
     name = summaries(tree, 1)[0].name
     shown = _preview(tree, name)

@@ -175,6 +175,7 @@ def test_a_time_bound_holds_for_every_report(told):
     assert [row["model"] for row in report(told, "models", wider).rows] == ["m-2"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_said_is_an_empty_report(home, kind):
     assert report(home, kind, HERE).rows == []
@@ -240,6 +241,7 @@ def test_what_has_no_price_has_no_cost(told):
     assert "m-2: no price for cache_read and cache_write; not in its cost." in partly.notes
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("model", "priced"),
     [("claude-x-4-5", True), ("claude-x-4-5-20251001", True), ("claude-x-4", False), ("claude-x-4-5-mini", False)],
@@ -345,6 +347,7 @@ def test_reports_equal_what_python_counts(home):
     }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["tools", "compacted", "interrupted_new"])
 def test_reports_of_a_transcript_as_the_client_writes_it(home, name):
     """Counted a second time from its lines: a response once, however many lines it takes."""

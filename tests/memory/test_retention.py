@@ -150,6 +150,7 @@ def lesson(home, name, *objects, kind="work-unit", predicate="derivedFrom", auth
             txn.put_statement(Statement(name, predicate, one, scopes=("app",)))
 
 
+@pytest.mark.deep
 def test_what_a_lesson_a_rule_a_goal_or_anything_is_tied_to_stays_with_it(old):
     lesson(old, "wu-1", "msg-s-0-3", "msg-s-0-4")
     lesson(old, "rule:x", "msg-s-1-5", kind="rule", author=PERSON)

@@ -54,6 +54,7 @@ def test_what_is_no_placeholder_stays_in_order_and_unchanged(text: str) -> None:
         place = found + len(stretch)
 
 
+@pytest.mark.deep
 @settings(max_examples=600, deadline=None)
 @given(_TEXTS)
 def test_a_hint_of_nothing_means_nothing_to_redact(text: str) -> None:
@@ -63,6 +64,7 @@ def test_a_hint_of_nothing_means_nothing_to_redact(text: str) -> None:
             assert redact_text(text) == text
 
 
+@pytest.mark.deep
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(_CASES), _TEXTS, _TEXTS)
 def test_a_planted_secret_is_gone_whatever_lines_stand_around_it(case, before, after) -> None:
@@ -82,6 +84,7 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.deep
 @settings(max_examples=200, deadline=None)
 @given(_JSON)
 def test_an_event_keeps_its_shape_and_is_redacted_once(value: object) -> None:

@@ -170,6 +170,7 @@ def campaign(place, sql, before):
     assert sorted(os.listdir(file.parent)) == ["canary.csv", "memory-home"]
 
 
+@pytest.mark.deep
 def test_the_grammar_reaches_what_may_run(place):
     """The twin: enough of what it makes is answered, else it would prove nothing."""
     _, file = place

@@ -191,6 +191,7 @@ def test_a_log_of_garbage_is_told_or_left_out_never_half_read(filled):
         assert store.entry("early").content == "kept"
 
 
+@pytest.mark.deep
 def test_a_log_without_its_store_does_no_harm(filled):
     snapshot.make_snapshot(filled.home)
     die_after_a_commit(filled.home)

@@ -352,6 +352,7 @@ def test_a_deleted_message_comes_back_with_its_parts(desk, kit):
         desk.undo(captured)
 
 
+@pytest.mark.deep
 def test_turns_that_a_command_brought_in_are_taken_out_whole(desk, kit):
     """As an import does, which goes through the same gateway."""
     desk.do(prepared)
