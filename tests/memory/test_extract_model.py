@@ -15,8 +15,10 @@ from hypatia_mem.config import Settings
 from hypatia_mem.memory import jobs as work
 from hypatia_mem.memory import projects
 from hypatia_mem.memory.cascade.running import Waiting
-from hypatia_mem.memory.extract import running
+from hypatia_mem.memory.extract import judging, running
+from hypatia_mem.memory.extract.topics import Said
 from hypatia_mem.memory.spend import spending
+from hypatia_mem.memory.summarise.protocol import SummaryFailed
 from hypatia_mem.model import Author, Channel, Entry, Trust
 from hypatia_mem.store import jobs, lessons
 from hypatia_mem.store.connection import open_store
@@ -216,20 +218,50 @@ def test_a_title_that_says_nothing_is_not_taken(home, model, title):
 # --- what it must not ----------------------------------------------------------------------------
 
 
+ITEMS = judging.items_of(
+    [Said(f"msg-s1-{n}", n, role, text, NOW) for n, (role, text) in enumerate(BUG, 1)], "s1"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        ("The login was broken and I mended it. All is well now.", "malformed"),
+        ("", "empty"),
+        ("<think>all of it", "empty"),
+        ("```json\n{\"kind\": \"bug-fix\"}\n```", "malformed"),
+        ("I'm sorry, but I can't help with that.", "refusal"),
+        (GOOD.replace("bug-fix", "heroic-deed"), "malformed"),
+        (GOOD.replace("## Fix", "## Glory"), "malformed"),
+        (GOOD + GOOD[GOOD.index("## Fix"):], "malformed"),
+        (GOOD.split("## Root")[0] + "## Root Cause\n## Fix\n- x", "malformed"),
+        ("KIND: bug-fix\nTITLE: x y z\n## Context\n- the login test fails", "malformed"),
+        (f"KIND: bug-fix\nTITLE: x y z\n## Root Cause\n{LIE}\n## Fix\n{LIE}", "invented"),
+        (GOOD + "- the login test fails with KeyError\n" * 9, "malformed"),
+    ],
+)  # fmt: skip
+def test_a_bad_answer_is_none_and_says_why(answer, failure):
+    with pytest.raises(SummaryFailed) as failed:
+        judging.judged(judging.read(answer), ITEMS, {}, "2026-11-30")
+    assert failed.value.failure == failure
+
+
+@pytest.mark.parametrize(
+    "answer", [GOOD, f"```\n{GOOD}```", f"<think>hm</think>\n{GOOD}", "**" + GOOD]
+)
+def test_a_good_answer_is_one_however_it_is_wrapped(answer):
+    unit = judging.judged(judging.read(answer), ITEMS, {}, "2026-11-30")
+    assert unit is not None
+    assert unit.sure
+
+
 @pytest.mark.parametrize(
     "step",
     [
-        pytest.param(Step("The login was broken and I mended it. All is well now."), id="prose"),
-        pytest.param(Step(""), id="empty"),
+        pytest.param(Step("The login was broken and I mended it."), id="prose"),
         pytest.param(Step("", thinking="hm"), id="only thinking"),
-        pytest.param(Step("<think>all of it"), id="only thinking, in the text"),
-        pytest.param(Step("```json\n{\"kind\": \"bug-fix\"}\n```"), id="fenced"),
         pytest.param(Step(GOOD, stop="max_tokens"), id="cut off"),
         pytest.param(Step(GOOD, stop="refusal"), id="refused"),
-        pytest.param(Step("I'm sorry, but I can't help with that."), id="declined"),
-        pytest.param(Step(GOOD.replace("bug-fix", "heroic-deed")), id="no such kind"),
-        pytest.param(Step(GOOD.replace("## Fix", "## Glory")), id="no such heading"),
-        pytest.param(Step(GOOD.split("## Root")[0] + "## Root Cause\n## Fix\n- x"), id="nothing under it"),
         pytest.param(Step(f"KIND: bug-fix\nTITLE: x y z\n## Root Cause\n{LIE}\n## Fix\n{LIE}"), id="a lie"),
         pytest.param(Step(status=401), id="401"),
         pytest.param(Step(status=429), id="429"),
