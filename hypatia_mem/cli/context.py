@@ -34,6 +34,7 @@ __all__ = [
     "own_home",
     "reach_of",
     "reach_to_change",
+    "refuse_agent",
     "refuse_client",
     "scopes_for",
     "scopes_to_change",
@@ -109,6 +110,13 @@ def refuse_client(what: str) -> None:
         raise Refused(
             f"only a person can {what}", hint="Run this command in a terminal of your own."
         )
+
+
+def refuse_agent(what: str, verb: str) -> None:
+    """Raise Refused for whoever is no person; the ledger notes that ``verb`` was asked for."""
+    from hypatia_mem.memory import persons
+
+    persons.only(home(), author(), what, now=now(), verb=verb)
 
 
 def author() -> Author:

@@ -114,12 +114,17 @@ def forget(
         bool, typer.Option("--erase", help="Down to its bytes, as the command erase does.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --erase: do not ask.")] = False,
+    everywhere: Annotated[
+        bool,
+        typer.Option("--everywhere", help="In every other connected shelf too; for a person."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Withdraw a memory of this project (or a global one), so that it stays forgotten.
 
     One entry that holds every word is removed. Of several none is: they are listed, and --id
-    names the ones that are meant. Exit code 1 when nothing was removed.
+    names the ones that are meant. Exit code 1 when nothing was removed. With --everywhere copies
+    of it in other connected shelves go too; an export that was given away no program reaches.
 
     \b
     Example:
@@ -129,6 +134,8 @@ def forget(
 
     if not text and not id_:
         raise UsageError("say what to forget: some words, or --id NAME")
+    if everywhere and not dry_run:
+        context.refuse_agent("forget something in other shelves", "forget everywhere")
     if erase:
         from hypatia_mem.cli.erasing import run_erase
 
@@ -146,12 +153,32 @@ def forget(
     )
     if not plan.matches:
         raise NotFound("nothing remembered here matches these words", hint=_SEE_RULES)
+    others = _forget_too(plan, dry_run) if everywhere and plan.chosen else []
     if as_json:
-        print_json(_plan(plan, dry_run))
+        print_json(_plan(plan, dry_run) | ({"shelves": others} if everywhere else {}))
     else:
         _say_plan(plan, dry_run)
+        for one in others:
+            told = one["failed"] or ", ".join(one["names"]) or "nothing says it there"
+            say(f"In shelf '{one['shelf']}': {told}")
     if not dry_run and not plan.removed:
         raise typer.Exit(1)
+
+
+def _forget_too(plan: Any, dry_run: bool) -> list[dict[str, Any]]:  # noqa: ANN401 - ForgetPlan
+    from dataclasses import asdict
+
+    from hypatia_mem.memory.sharing import everywhere, shelves
+
+    found = everywhere.forget_too(
+        shelves.others(context.own_home(), context.home()),
+        plan,
+        scope=context.current_scope(),
+        dry_run=dry_run,
+        author=context.author(),
+        now=context.now(),
+    )
+    return [{**asdict(one), "names": list(one.names)} for one in found]
 
 
 _SEE_RULES = (

@@ -179,3 +179,38 @@ def test_a_shared_copy_holds_what_reads_return_and_nothing_else(person, old, tmp
     done = person("import", str(tmp_path / "shared"), "-s", "one")
     assert done.code == 0, done.err
     assert person("knowledge-get", "plain", "-s", "one").code == 0
+
+
+def test_what_is_forgotten_everywhere_goes_from_every_connected_shelf(
+    person, old, tmp_path, monkeypatch
+):
+    """Its copies there, in whatever spelling; the rest stays, and what cannot be opened is told."""
+    person("import", old, "-s", "one")
+    person("connect", str(tmp_path / "two"))
+    person("remember", STAGING.upper(), "-s", "two")
+    person("remember", CHANGELOG, "-s", "two")
+    person("connect", str(tmp_path / "gone"))
+    shutil.rmtree(tmp_path / "gone")
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_AGENT)
+    refused = person("forget", "staging database tuesdays", "--everywhere")
+    assert (refused.code, "only a person can" in refused.err) == (1, True)
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
+
+    would = person(
+        "forget", "staging database tuesdays", "--everywhere", "--dry-run", "--json"
+    ).json
+    assert {one["shelf"]: len(one["names"]) for one in would["shelves"]} == {
+        "one": 1, "two": 1, "gone": 0
+    }  # fmt: skip
+    assert STAGING in person("rules", "-s", "one").out
+
+    done = person("forget", "staging database tuesdays", "--everywhere")
+    assert done.code == 0
+    assert "In shelf 'gone': there is no memory in" in done.out
+    assert not (tmp_path / "gone").exists()
+    for shelf in ("default", "one", "two"):
+        told_ = person("rules", "-s", shelf).out
+        assert STAGING.lower() not in told_.lower(), shelf
+        assert CHANGELOG in told_, shelf
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_AGENT)
+    assert person("remember", STAGING, "-s", "one").code == 1
