@@ -175,7 +175,7 @@ def run(argv: Sequence[str]) -> int:
     harden_streams()
     if not sys.stdout.isatty():
         os.environ["TYPER_USE_RICH"] = "0"  # an agent or a pipe reads this: plain and quick
-    arguments = list(argv) or ["--help"]
+    arguments = [_as_typed(one) for one in argv] or ["--help"]
     as_json = "--json" in arguments
     try:
         code = _dispatch(arguments)
@@ -194,6 +194,18 @@ def run(argv: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the outermost handler: a fault becomes a sentence
         return _fault(error, as_json)
     return code
+
+
+def _as_typed(argument: str) -> str:
+    """Return an argument as UTF-8 where the locale could not read its bytes."""
+    try:
+        argument.encode("utf-8")
+    except UnicodeEncodeError:  # what stands for such bytes
+        try:
+            return os.fsencode(argument).decode("utf-8")
+        except ValueError:
+            return argument
+    return argument
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -201,10 +201,12 @@ def test_no_terminal_is_too_small_for_the_text(env, project):
         "knowledge-create", "memo", "-d", "-", env=env, stdin="日本 🎉 é\n".encode(), cwd=there
     )
     shown = program("show", "memo", env=env, cwd=there)
+    found = program("search", "日本", env=env, cwd=there)
     asked = program("knowledge-get", "memo", "--json", env=env, cwd=there)
 
     assert made.returncode == 0, made.stderr
     assert shown.returncode == 0, shown.stderr
+    assert b'"memo"' in found.stdout, found.stderr
     encoding = env.get("PYTHONIOENCODING", "ascii")
     assert json.loads(asked.stdout.decode(encoding))["content"]["data"] == "日本 🎉 é"
 
