@@ -166,7 +166,7 @@ def submit(
     author = context.author()
     kept = refining.submit(
         home,
-        _in_reach(target, scope, all_projects),
+        _in_reach(target, scope, all_projects, changes=True),
         values.read_text(data, "--data"),
         producer=f"agent:{author.producer}" if author.producer else "agent",
         author=author,
@@ -180,8 +180,15 @@ def submit(
     say(_kept(kept))
 
 
-def _in_reach(target: str, scope: list[str] | None, all_projects: bool) -> str:
-    """Return a target as it is; NotFound when it is another project's."""
+def _in_reach(
+    target: str, scope: list[str] | None, all_projects: bool, *, changes: bool = False
+) -> str:
+    """Return a target as it is; NotFound when it is another project's.
+
+    ``changes``: only a person looks further. Raises Refused then.
+    """
+    if changes:
+        context.scopes_to_change(scope, all_projects, verb="extract submit")
     name = values.checked(target, "the work unit")
     session, colon, _ = name.rpartition(":")
     context.reach_of([session if colon else name], scope, all_projects)

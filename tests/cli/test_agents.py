@@ -25,12 +25,12 @@ READS = """
     graph export, tools, tool, handoff, episodes, goal list, goal show, extract due,
     cascade status, cascade plan, cascade due, jobs list, trace, loss, rubric, repl, completion,
     key list, tombstone list, tombstone check, backup list, backup verify, review, demo,
-    prompts show, prompts path, preset list, preset show, pressure, retention plan
+    prompts show, prompts path, preset list, preset show, pressure, retention plan, fact list, fact query
 """
 # Into this project and everywhere; into another one as a candidate.
 ADDS = """
-    remember, knowledge-create, statement-create, archive-store, goal set, extract, extract submit,
-    cascade run, cascade submit, backfill, backup create, export, import, connect
+    remember, knowledge-create, statement-create, archive-store, goal set, fact set, tidy, extract,
+    extract submit, cascade run, cascade submit, backfill, backup create, export, import, connect
 """
 # What undo, redo, retry, or the same command the other way round brings back; of this project.
 TAKES_BACK = """
@@ -156,6 +156,7 @@ REFUSED = [
     ("bulk", "suppress", "--select", "1", "--scope", "web", "--yes"),
     ("graph", "merge", "theirs", "them", "--scope", "web"),
     ("cascade", "submit", "name", "-d", "words", "--scope", "web"),
+    ("extract", "submit", "theirs", "-d", "words", "--scope", "web"),
 ]
 
 
@@ -173,7 +174,11 @@ def test_an_agent_is_told_that_it_is_a_persons(given, line):
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "line",
-    [one for one in REFUSED if one[0] not in ("erase", "cascade", "graph", "bulk", "reject")],
+    [
+        one
+        for one in REFUSED
+        if one[0] not in ("erase", "cascade", "extract", "graph", "bulk", "reject")
+    ],
     ids=" ".join,
 )
 def test_a_person_does_it(given, line):
