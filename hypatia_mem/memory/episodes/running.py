@@ -96,12 +96,12 @@ def run(  # noqa: PLR0913 - what is told of, and who is asked while it is done
     """
     report = Report()
     one = _Pass(home, settings, now, author or Author(Channel.WORKER), waiting or Waiting(), stop)
+    one.beat = beat
     one.tell_anew(report)
     if only_owed or settings.episodes_by == "off":
         return report
     for step in (one.episodes, one.threads):
         for _ in range(PASSES):
-            beat()
             if not step(report, scopes):
                 break
             if stop():
@@ -129,6 +129,7 @@ class _Pass:
         self.now = now
         self.author = author
         self.waiting = waiting
+        self.beat: Callable[[], None] = lambda: None
         self.stop = stop
         self.asks = settings.episodes_by == "summary" and settings.summary_by in choosing.MODELS
         self._seen: dict[str, set[str]] = {}
@@ -170,6 +171,7 @@ class _Pass:
             due = making.stretches(read.said, self.settings.episode_turns, quiet=quiet, more=more)
             made: list[Episode] = []
             for stretch in due:
+                self.beat()
                 if self.stop():
                     break
                 if making.has_news(stretch) or over or stretch is not due[-1]:
@@ -187,6 +189,7 @@ class _Pass:
 
         found = self._news(episodes.THREADS, scopes)
         for read in found:
+            self.beat()
             left = self._left(read)
             with (
                 open_store(self.home, write=True) as store,
@@ -327,6 +330,7 @@ class _Pass:
 
         key = episodes.CURSOR + read.news.session_id
         for start in range(0, len(made) or 1, LEASE):
+            self.beat()
             with open_store(self.home, write=True) as store:
                 if not made:
                     with store.transaction(self.author, now=self.now) as txn:
