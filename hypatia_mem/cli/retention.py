@@ -72,7 +72,10 @@ def _run(scope: list[str] | None, all_projects: bool, as_json: bool, *, dry_run:
     from hypatia_mem.store.connection import open_store
 
     home, settings = context.home(), load_settings(context.home())
-    scopes = context.scopes_for(scope, all_projects)
+    if dry_run:
+        scopes = context.scopes_for(scope, all_projects)
+    else:
+        scopes = context.scopes_to_change(scope, all_projects, verb="retention")
     if scopes is None:
         with open_store(home, write=False) as store:
             scopes = sorted({session.project for session, _ in store.sessions(None, limit=100_000)})

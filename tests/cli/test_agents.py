@@ -155,6 +155,7 @@ REFUSED = [
     ("sessions", "edit", "s-2", "--title", "ours", "--scope", "web"),
     ("bulk", "suppress", "--select", "1", "--scope", "web", "--yes"),
     ("graph", "merge", "theirs", "them", "--scope", "web"),
+    ("retention", "apply", "--all-projects", "--yes"),
     ("cascade", "submit", "name", "-d", "words", "--scope", "web"),
     ("extract", "submit", "theirs", "-d", "words", "--scope", "web"),
 ]
