@@ -162,6 +162,7 @@ def test_an_episode_is_typed_and_every_line_leads_to_its_message(home):
 
     assert (entry.kind, entry.tags, entry.scopes) == ("episode", ("episode",), ("app",))
     assert (row["session_id"], row["turn"]) == ("s1", 2)
+    assert (entry.valid_from, entry.valid_to) == (NOW, after(9))  # what it tells may not hold now
     assert row["decisions"] == [{"text": DECIDED, "turn": 2}]
     assert row["open_threads"] == [{"text": TODO, "turn": 2}]
     assert row["files"] == row["failing"] == row["commands"] == []

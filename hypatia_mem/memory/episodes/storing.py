@@ -53,6 +53,7 @@ def put(txn: Transaction, read: Read, one: Episode, made: list[str]) -> bool:
     first, last = one.first, one.last
     if read.owed is not None:
         first, last = read.owed.first, read.owed.last
+    began = min((said.at for said in read.said if first <= said.turn <= last), default=one.at)
     entry = Entry(
         name=episodes.free_name(txn, making.name_of(session, first, last)),
         content=making.render(one.told),
@@ -62,6 +63,8 @@ def put(txn: Transaction, read: Read, one: Episode, made: list[str]) -> bool:
         session_id=session,
         turn=last,
         created_at=one.at,
+        valid_from=began if began < one.at else None,  # it tells of a time that is over,
+        valid_to=one.at,  # whatever holds now
     )
     outcome = episodes.put(txn, entry, sorted(one.sources), read.at)
     if outcome.verb == "created":
