@@ -74,12 +74,14 @@ class MessageWrites(EntryWrites):
         """
         if not self._any_buried() or not self._any_message_forgotten():
             return set()
-        gone: set[int] = set()
-        for message, number in fresh:
-            entry = rows.message_entry(message, number, scope)
-            if self._buried(self._value_digests(entry), entry.scopes):
-                self._note("refuse", entry.name, "message", reason="forgotten before", index=False)
-                gone.add(number)
+        made = {
+            number: self._value_digests(rows.message_entry(message, number, scope))
+            for message, number in fresh
+        }
+        buried = self._buried_of([one for digests in made.values() for one in digests], [scope])
+        gone = {number for number, digests in made.items() if not buried.isdisjoint(digests)}
+        for name in _names(fresh[0][0].session_id, sorted(gone)):
+            self._note("refuse", name, "message", reason="forgotten before", index=False)
         return gone
 
     def _any_message_forgotten(self) -> bool:

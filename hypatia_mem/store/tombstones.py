@@ -230,6 +230,14 @@ class Tombstones(Writing):
         ).fetchone()
         return hit is not None
 
+    def _buried_of(self, digests: Sequence[str], scopes: Sequence[str]) -> set[str]:
+        """Return those of many values that were forgotten where these scopes would show them."""
+        found = self.store.execute(
+            f"SELECT digest FROM tombstone WHERE {_COVERED}",  # noqa: S608 - our own clause
+            _covering(digests, scopes),
+        ).fetchall()
+        return {str(digest) for (digest,) in found}
+
     def _value_digests(self, entry: Entry) -> list[str]:
         return self._entry_digests(entry.name, entry.content, entry.kind)
 
