@@ -63,19 +63,19 @@ def test_a_full_disk_is_no_damage_and_what_was_acknowledged_stays(kit, where):
         assert store.verify_ledger() is None
 
 
-def test_a_store_whose_making_is_cut_short_is_not_there(home, monkeypatch):
+def test_a_store_whose_making_is_cut_short_is_not_there(bare_home, monkeypatch):
     """Nobody takes half of one for a damaged one; the next to come makes it."""
     wrong = ("m999_that_fails", ("SELECT error('cut short')",))
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, wrong))
-        with pytest.raises(StoreError), open_store(home, write=True):
+        with pytest.raises(StoreError), open_store(bare_home, write=True):
             pass
-    assert [path.name for path in home.iterdir() if FILE in path.name] == []
-    with open_store(home, write=False) as store:
+    assert [path.name for path in bare_home.iterdir() if FILE in path.name] == []
+    with open_store(bare_home, write=False) as store:
         assert store.counts()["entries"] == 0
-    with open_store(home, write=True) as store:
+    with open_store(bare_home, write=True) as store:
         assert store.verify_ledger() is None
-    assert [path.name for path in home.iterdir() if FILE in path.name] == [FILE]
+    assert [path.name for path in bare_home.iterdir() if FILE in path.name] == [FILE]
 
 
 @pytest.mark.parametrize("word", ["corrupt", "checksum", "disk full", "version number"])
