@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 GLOBAL_SCOPE = ""
+CLOCKS_APART = timedelta(days=1)  # what is later than now by more was told by a wrong clock
 
 # The names our own conventions give to predicates; every other is written in snake case.
 _FIXED = ("belongTo", "derivedFrom")

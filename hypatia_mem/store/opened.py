@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.model import Author, Entry, Message, Project, Session, Statement
+from hypatia_mem.model import CLOCKS_APART, Author, Entry, Message, Project, Session, Statement
 from hypatia_mem.store import keys, ledger, rows
 
 if TYPE_CHECKING:
@@ -210,14 +210,19 @@ class Store:
         offset: int = 0,
         include_archived: bool = False,
     ) -> list[tuple[Session, int]]:
-        """Return sessions that have turns, latest first, each with its number of messages."""
+        """Return sessions that have turns, latest first, each with its number of messages.
+
+        Those of a time to come were told by a wrong clock: they stand last, for nobody would see
+        the present one before that time.
+        """
+        soon = datetime.now(UTC).replace(tzinfo=None) + CLOCKS_APART
         found = self.run(
             """
             SELECT * FROM session
             WHERE turns > 0 AND (?::VARCHAR IS NULL OR project = ?) AND (? OR NOT archived)
-            ORDER BY updated_at DESC NULLS LAST, id LIMIT ? OFFSET ?
+            ORDER BY updated_at > ?::TIMESTAMP, updated_at DESC NULLS LAST, id LIMIT ? OFFSET ?
             """,
-            [project, project, include_archived, limit, offset],
+            [project, project, include_archived, soon, limit, offset],
         )
         return [(rows.session_of(row), row["turns"]) for row in found]
 

@@ -562,6 +562,26 @@ def test_what_was_said_while_nothing_was_installed_is_not_fetched(world: World) 
     assert world.texts("s-away-0") == world.texts("s-away-1") == []
 
 
+@pytest.mark.parametrize("hooks", ["right", "wrong"])
+def test_a_clock_gone_wrong_does_not_hold_the_brief(world: World, hooks: str) -> None:
+    """A session stamped years ahead is not where we left off until those years are over."""
+    right = time.time_ns() - 3_600_000_000_000
+    world.now = right + 5 * 365 * 86_400_000_000_000
+    world.session = "s-ahead"
+    world.line("user", "from the future", promptId="p", promptSource="typed")
+    world.line("assistant", "re future")
+    world.now = world.now if hooks == "wrong" else right
+    world.hook("UserPromptSubmit", prompt="from the future", prompt_id="p")
+    world.hook("Stop", last_assistant_message="re future", prompt_id="p")
+    world.settle(final=True)
+    world.now, world.session = right + 600_000_000_000, "s-now"
+    world.turn("here and now", "re now", written=True)
+    world.settle(final=True)
+    brief = next((world.home / "briefs").glob("p-*.json")).read_text("utf-8")
+    assert "here and now" in brief
+    assert "from the future" not in brief
+
+
 def test_line_written_twice_is_said_once(world: World) -> None:
     """The client may append a line again after a compaction: its words are not doubled."""
     world.line("user", "first", promptId="p", promptSource="typed")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from hypatia_mem.memory import curate, projects
 from hypatia_mem.memory.intake import reconcile
 from hypatia_mem.memory.intake.batch import Work, when
 from hypatia_mem.memory.intake.turns import Facts
-from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel, Message, Session
+from hypatia_mem.model import CLOCKS_APART, GLOBAL_SCOPE, Author, Channel, Message, Session
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -39,7 +41,7 @@ def store_session(
         projects.tell_hook(store, home, also={r.dir for r in one.records if r.dir})
         return 0
     title = _title(store, one)
-    outcome = txn.put_session(_session(one, plan, scope, title))
+    outcome = txn.put_session(_session(one, plan, scope, title, txn.now))
     turns = txn.put_messages(one.session_id, plan.store, scope)
     amended: dict[int, dict[str, Any]] = {}
     for amendment in plan.amend:
@@ -129,7 +131,7 @@ def _obey(
     return set()
 
 
-def _session(one: Work, plan: reconcile.Plan, scope: str, title: str) -> Session:
+def _session(one: Work, plan: reconcile.Plan, scope: str, title: str, now: datetime) -> Session:
     facts = one.facts or Facts()
     ends = [r for r in one.records if r.event.get("hook_event_name") == "SessionEnd"]
     times = [when(record) for record in one.records] + [message.at for message in plan.store]
@@ -146,10 +148,17 @@ def _session(one: Work, plan: reconcile.Plan, scope: str, title: str) -> Session
         transcript_path=one.transcript_path,
         forked_from=plan.forked_from or facts.forked_from,
         started_at=min((t for t in [*times, facts.started_at] if t), default=None),
-        updated_at=max((t for t in [*times, facts.updated_at] if t), default=None),
+        updated_at=_latest([*times, facts.updated_at], now),
         ended_at=when(ends[-1]) if ends else None,
         end_reason=str(ends[-1].event.get("reason") or "") if ends else "",
     )
+
+
+def _latest(times: Iterable[datetime | None], now: datetime) -> datetime | None:
+    """Return the latest of some times that can be: one from a clock gone wrong is none."""
+    there = [one for one in times if one is not None]
+    likely = [one for one in there if one <= now + CLOCKS_APART]
+    return max(likely or there, default=None)
 
 
 def _folder(one: Work, message: Message) -> str:
