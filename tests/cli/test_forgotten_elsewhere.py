@@ -52,6 +52,7 @@ def told(person, *more):
     return found.out + person("rules", *more).out
 
 
+@pytest.mark.deep
 def test_what_was_forgotten_here_does_not_come_into_another_shelf(person, old):
     person("forget", "staging database tuesdays")
     person("forget", "--id", "broker")
@@ -72,6 +73,7 @@ def test_what_was_forgotten_here_does_not_come_into_another_shelf(person, old):
     assert "goes into an empty shelf" in text
 
 
+@pytest.mark.deep
 def test_it_stays_away_there_from_then_on(person, old, monkeypatch):
     """Under the shelf's own key: nothing of this memory's keys is in it."""
     person("forget", "staging database tuesdays")
@@ -94,6 +96,7 @@ def test_what_is_like_it_waits_for_a_review(person, old):
     assert "in shelf 'default'" in queue
 
 
+@pytest.mark.deep
 def test_nothing_was_forgotten_so_everything_comes_in(person, old):
     done = person("import", old, "-s", "one", "--json").json
     assert (done["refused"], done["refused_elsewhere"]) == (0, {})

@@ -255,6 +255,7 @@ def test_a_good_answer_is_one_however_it_is_wrapped(answer):
     assert unit.sure
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "step",
     [
@@ -310,6 +311,7 @@ def test_what_was_not_answered_is_asked_again_later_and_betters_the_unit(home, m
     assert len(model.questions) == 2
 
 
+@pytest.mark.deep
 def test_it_is_given_up_in_the_end_and_can_be_tried_again(home, model):
     model.says(Step("no form at all"))
     say(home, BUG)
@@ -423,6 +425,7 @@ WORK = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("lesson", "proposed"), [(RULE, 1), (LIE[2:], 0)])
 def test_a_lesson_nobody_said_never_becomes_a_rule(home, model, lesson, proposed):
     """The same in three sessions: proposed when it was said, and never when it was not."""
@@ -461,6 +464,7 @@ def test_a_secret_that_the_model_puts_together_is_taken_out(home, model):
         assert secret.lower() not in one.name
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("answer", "trust"),
     [
