@@ -12,82 +12,32 @@ import pytest
 
 from hypatia_mem.capture import paths
 from hypatia_mem.config import Settings, set_value
-from hypatia_mem.memory import compose, curate, erase, handoff, history, propagation
-from hypatia_mem.memory.episodes import making, running
+from hypatia_mem.memory import curate, erase, history, propagation
+from hypatia_mem.memory.episodes import making
 from hypatia_mem.memory.episodes.finding import Line
 from hypatia_mem.memory.episodes.synopsis import MAX_SENTENCES, MAX_WORDS, synopsis
-from hypatia_mem.memory.episodes.threads import done_by
 from hypatia_mem.memory.extract.topics import Said
 from hypatia_mem.memory.sharing import exporting, importing
 from hypatia_mem.memory.summarise import choosing
 from hypatia_mem.memory.summarise.protocol import Draft, FailureKind, Sentence, Span, SummaryFailed
-from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store import episodes as stored
 from hypatia_mem.store.connection import open_store
+from tests.memory.episodes_kit import (
+    DECIDED,
+    NOW,
+    PERSON,
+    SETTINGS,
+    TODO,
+    after,
+    read,
+    run,
+    say,
+    sources,
+    talk,
+    threads,
+    todo,
+)
 from tests.memory.model_server import ModelServer, Step
-
-NOW = datetime(2026, 11, 30, 10)
-PERSON = Author(Channel.CLI_PERSON, "person")
-SETTINGS = Settings()
-DECIDED = "We decided to keep the retry queue in Postgres, because SQLite has one writer."
-TODO = "The migration of the retry queue is not yet done."
-
-
-def talk(count, start=1, seconds=60):
-    """Yield so many exchanges, as (role, text, seconds after the start)."""
-    for number in range(start, start + count):
-        at = (number - start) * seconds
-        yield "user", f"please look at module number {number} of the parser", at
-        yield (
-            "assistant",
-            f"Module {number} reads src/part_{number}.py and returns its rows.",
-            at + 1,
-        )
-
-
-def say(home, said, session="s1", scope="app", at=NOW, ended=None):
-    """Store what was said, and when it ended, if it has."""
-    with (
-        open_store(home, write=True) as store,
-        store.transaction(Author(Channel.TRANSCRIPT), now=at) as txn,
-    ):
-        start = len(store.messages(session))
-        txn.put_session(Session(session, project=scope, updated_at=at, ended_at=ended))
-        messages = [
-            Message(session, f"{session}-{start + n}", role, text, at + timedelta(seconds=after))
-            for n, (role, text, after) in enumerate(said)
-        ]
-        txn.put_messages(session, messages, scope)
-
-
-def run(home, at, settings=SETTINGS, **options):
-    return running.run(home, settings, now=at, **options)
-
-
-def after(seconds):
-    return NOW + timedelta(seconds=seconds)
-
-
-def read(home, what=stored.episodes, scopes=("app",), **options):
-    with open_store(home, write=False) as store:
-        return what(store, list(scopes), **options)
-
-
-def threads(home, at, **options):
-    return [one.content for one in read(home, stored.threads, at=at, **options)]
-
-
-def sources(home, name):
-    with open_store(home, write=False) as store:
-        return stored.sources_of(store, [name])[name]
-
-
-def todo(home, at=NOW, session="s1"):
-    """Say in a session that is over what was decided and what is not done."""
-    said = (("user", "where do we keep the retry queue?", 0), ("assistant", f"{DECIDED} {TODO}", 9))
-    say(home, said, session, at=at, ended=at + timedelta(minutes=1))
-    return at + timedelta(minutes=2)
-
 
 # --- when -----------------------------------------------------------------------------------------
 
@@ -310,139 +260,6 @@ def test_a_model_that_is_out_of_reach_is_asked_once_in_a_pass(home, monkeypatch)
     assert model.asked == 1
     with open_store(home, write=False) as store:
         assert store.producer_of("episode-s1-1-20").endswith(" for anthropic")
-
-
-# --- open threads ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("then", "same", "closed"),
-    [
-        (("assistant", "Done: the migration of the retry queue runs."), True, True),
-        (("assistant", "Done: the migration of the retry queue runs."), False, True),
-        (("assistant", "I have moved the buttons; fixed."), False, False),
-        (("assistant", "The migration of the retry queue is still not done."), False, False),
-        (("user", "is the migration of the retry queue done?"), False, False),
-        (("user", "the migration of the retry queue matters to us"), False, False),
-    ],
-)
-def test_what_closes_a_thread(then, same, closed):
-    role, text = then
-
-    found = done_by(TODO, [Said("msg-s2-1", 1, role, text, NOW)], same_session=same)
-
-    assert (found is not None) is closed
-
-
-@pytest.mark.parametrize(
-    ("text", "role", "same", "closed"),
-    [
-        ("Shall I go on with the headers?", "user", True, True),
-        ("Shall I go on with the headers?", "assistant", True, False),
-        ("Shall I go on with the headers?", "user", False, False),
-        ("not answered: do the headers", "assistant", True, True),
-        ("not answered: do the headers", "user", True, False),
-    ],
-)
-def test_a_question_is_closed_by_its_answer(text, role, same, closed):
-    found = done_by(text, [Said("msg-s1-9", 9, role, "yes, go on", NOW)], same_session=same)
-
-    assert (found is not None) is closed
-
-
-@pytest.mark.deep
-def test_what_a_session_leaves_open_is_kept_when_it_ends_and_closed_when_it_is_done(home):
-    at = todo(home)
-    assert run(home, at).opened == ["thread-s1-2"]
-    assert threads(home, at) == [TODO]
-    assert sources(home, "thread-s1-2") == ["msg-s1-2"]
-    assert f"Left open: {TODO}" in brief(home)
-    assert [line.text for line in card(home, at).open] == [TODO]
-
-    later = at + timedelta(hours=1)
-    said = (
-        ("user", "do the migration of the retry queue", 0),
-        ("assistant", "Done: the migration of the retry queue runs in prod.", 5),
-    )
-    say(home, said, "s2", at=later)
-    found = run(home, later + timedelta(minutes=1))
-
-    assert found.closed == ["thread-s1-2"]
-    assert threads(home, later) == []
-    assert TODO not in brief(home)
-    assert card(home, later, "s1").open == ()
-    # What closed it is a source of that: without it the thread is open again.
-    propagation.delete(
-        home, ["msg-s2-2"], scopes=["app"], author=PERSON, now=later + timedelta(hours=1)
-    )
-    assert threads(home, later) == [TODO]
-
-
-def test_what_was_done_before_it_was_looked_at_is_not_left_open(home):
-    """Two sessions are told of in one pass: the second did what the first had left."""
-    todo(home)
-    say(home, (("user", "go", 0), ("assistant", "Done: the retry queue migration runs.", 5)), "s2",
-        at=after(300), ended=after(400))  # fmt: skip
-    todo(home, at=after(600), session="s3")
-
-    assert run(home, after(7200)).opened == ["thread-s3-2"]
-
-
-def test_a_session_that_goes_on_leaves_nothing_open_yet(home):
-    say(home, (("user", "where is the queue?", 0), ("assistant", TODO, 1)))
-
-    assert run(home, after(60)).opened == []
-    assert run(home, after(31 * 60)).opened == ["thread-s1-2"]  # nobody said that it ended
-    assert run(home, after(40 * 60)).opened == []
-
-
-@pytest.mark.deep
-def test_a_thread_that_was_crossed_off_stays_off(home):
-    from hypatia_mem.memory import goals
-
-    at = todo(home)
-    run(home, at)
-    assert [line.text for line in card(home, at).open] == [TODO]
-
-    goals.done(home, "migration retry", scopes=["app"], author=PERSON, now=at)
-
-    assert threads(home, at) == []
-    assert threads(home, at, closed=True) == [TODO]
-    assert card(home, at).open == ()
-    todo(home, at + timedelta(hours=1))  # said again in the same session
-    assert run(home, at + timedelta(hours=2)).opened == []
-
-
-# --- the card -------------------------------------------------------------------------------------
-
-
-def brief(home):
-    with open_store(home, write=False) as store:
-        return compose.brief_text(store, "app")
-
-
-def card(home, at, session="", project="app"):
-    return handoff.card(home, project=project, session_id=session, now=at)
-
-
-def test_the_card_tells_what_was_so_far_and_what_earlier_sessions_left(home):
-    at = todo(home, session="s0")
-    run(home, at)
-    say(home, talk(12), at=at + timedelta(minutes=5), ended=at + timedelta(hours=1))
-    at += timedelta(hours=2)
-    run(home, at)
-
-    one = card(home, at)
-
-    assert [line.where for line in one.earlier] == ["thread-s0-2"]
-    assert one.so_far
-    assert all(line.turn for line in one.so_far)
-    assert one.so_far == tuple(sorted(one.so_far, key=lambda line: line.turn))
-    text = handoff.render(one)
-    assert handoff.tokens_of(text) <= handoff.MAX_TOKENS
-    told = [line for line in text.splitlines() if line.startswith("- ")]
-    assert told
-    assert all("[turn " in line or "[thread-s0-2]" in line for line in told)
 
 
 # --- it follows its sources -----------------------------------------------------------------------
