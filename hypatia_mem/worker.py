@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["WorkerState", "alone", "kick", "main", "run", "state"]
 
 HEARTBEAT_STALE_SECONDS = 60.0
-TAKEOVER_GRACE_SECONDS = 3.0
+TAKEOVER_GRACE_SECONDS = 10.0  # longer than any step that does not beat
 POLL_SECONDS = 0.2
 BUSY_RETRIES = 30
 MOST_RECOVERIES = 2

@@ -368,6 +368,31 @@ def test_without_a_key_all_waits_and_the_remedy_is_told(home, model, monkeypatch
 # --- what it may cost -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://proxy.example", "unencrypted to proxy.example"),
+        ("http://10.0.0.7:8080", "unencrypted to 10.0.0.7"),
+        ("http://localhost.example", "unencrypted"),
+        ("proxy.example", "no address"),
+        ("ftp://proxy.example", "no address"),
+        ("http://[::1", "no address"),
+    ],
+)
+def test_a_key_and_words_are_sent_in_the_clear_to_this_machine_alone(home, url, why):
+    with pytest.raises(SummaryFailed, match=why) as failed:
+        choosing.choose(home, settings(summary_by="anthropic", anthropic_url=url), environ={})
+    assert failed.value.failure is FailureKind.SETTINGS
+    for safe in (
+        "",
+        "https://proxy.example/v",
+        "http://127.0.0.1:8",
+        "http://localhost:8",
+        "http://[::1]:8",
+    ):
+        choosing.choose(home, settings(summary_by="anthropic", anthropic_url=safe), environ={})
+
+
 @pytest.mark.deep
 def test_over_the_days_calls_work_waits_until_the_next_day(home, model):
     fill(home, talk(3))

@@ -118,7 +118,7 @@ def backend_of(
     return MessagesApi(
         keys.own_key(home, settings.anthropic_key_file, environ, list(roots)),
         settings.summary_model,
-        settings.anthropic_url,
+        keys.safe_url(settings.anthropic_url),
         settings.model_timeout_seconds,
     )
 

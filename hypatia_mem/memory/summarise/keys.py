@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hypatia_mem.memory.summarise.protocol import FailureKind, SummaryFailed
 
-__all__ = ["own_key", "project_keys"]
+__all__ = ["own_key", "project_keys", "safe_url"]
 
 _VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 _FILES = (
@@ -30,6 +30,44 @@ _LARGEST = 256 * 1024  # bytes of a file that are looked at
 _ASSIGNED = re.compile(
     r"\b(?:" + "|".join(_VARIABLES) + r")\b[\"']?\s*[=:]\s*[\"']?([^\s\"',;#}]+)"
 )
+
+
+def safe_url(url: str) -> str:
+    """Return the address of an API as it stands in the settings; "" is the provider's own.
+
+    Your key and your words are sent there: in the clear only to this machine itself. Raises
+    SummaryFailed for any other, and nothing is sent.
+    """
+    from urllib.parse import urlsplit
+
+    hint = "Example: hypatia-mem config set anthropic_url https://proxy.example"
+    try:
+        parts = urlsplit(url.strip())
+        host = parts.hostname or ""
+    except ValueError:
+        parts, host = urlsplit(""), ""
+    if not url.strip() or (parts.scheme == "https" and host):
+        return url.strip()
+    if parts.scheme != "http" or not host:
+        raise SummaryFailed(
+            FailureKind.SETTINGS, f"anthropic_url is no address of an API: {url!r}", hint=hint
+        )
+    if host != "localhost" and not _is_loopback(host):
+        raise SummaryFailed(
+            FailureKind.SETTINGS,
+            f"anthropic_url would send your key and your words unencrypted to {host}",
+            hint=hint,
+        )
+    return url.strip()
+
+
+def _is_loopback(host: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def own_key(home: Path, key_file: str, environ: Mapping[str, str], roots: Iterable[str]) -> str:
