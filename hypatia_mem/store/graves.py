@@ -7,6 +7,7 @@ that is lost can be asked by nobody (``lost``), and whoever writes has to take t
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -51,6 +52,8 @@ _SHARING = (
 _WIDEST = 3  # sentences that may say one value together
 _WHOLE = 1_000  # characters; a longer text is not taken out as a whole
 _SEEN = re.compile(r"\S")
+_KEPT = 4_096  # texts
+_TOLD: dict[tuple[bytes, bytes, tuple[str, ...]], list[tuple[int, int]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class Graves:
         for row in self.rows:
             self._by_digest.setdefault(row.digest, []).append(row)
         self._indexes: list[Index] | None = None
+        self._known_as: bytes | None = None
 
     def __bool__(self) -> bool:
         """Tell whether anything is forgotten at all."""
@@ -151,6 +155,35 @@ class Graves:
 
         Where a text as a whole is like something, but no part of it, it stays.
         """
+        for start, end in self._told(text, scopes):
+            if end - start < len(text) or end - start < _WHOLE:
+                text = text[:start] + _SEEN.sub(" ", text[start:end]) + text[end:]
+        return text
+
+    def _told(self, text: str, scopes: Sequence[str]) -> list[tuple[int, int]]:
+        """Return where a text tells what is forgotten.
+
+        Kept as places, for the worker asks of what is pending each time it looks at it.
+        """
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
+        asked = (self._mark(), digest, tuple(scopes))
+        known = _TOLD.get(asked)
+        if known is None:
+            known = self._find(text, scopes)
+            while len(_TOLD) >= _KEPT:
+                _TOLD.pop(next(iter(_TOLD)), None)
+            _TOLD[asked] = known
+        return known
+
+    def _mark(self) -> bytes:
+        """Return what tells these tombstones from any others."""
+        if self._known_as is None:
+            every = sorted((row.digest, row.scope, row.part, row.sketch) for row in self.rows)
+            ring = [key.id for key in self.keys]
+            self._known_as = hashlib.sha256(repr((ring, every)).encode()).digest()
+        return self._known_as
+
+    def _find(self, text: str, scopes: Sequence[str]) -> list[tuple[int, int]]:
         gone: list[tuple[int, int]] = []
         for index in self._all_indexes():
             for start, end, digest, _ in index.places(text):  # the shorter ones first
@@ -165,10 +198,7 @@ class Graves:
                 for start, end in sentences(text, widest=1)
                 if self.holding(values_of(text[start:end]), scopes)
             ]
-        for start, end in gone:
-            if end - start < len(text) or end - start < _WHOLE:
-                text = text[:start] + _SEEN.sub(" ", text[start:end]) + text[end:]
-        return text
+        return gone
 
     def _all_indexes(self) -> list[Index]:
         if self._indexes is None:
