@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.capture import hook, paths, spool
-from hypatia_mem.errors import HypatiaError
+from hypatia_mem.errors import HypatiaError, StoreError
 from hypatia_mem.memory.erasing.job import Job
 from hypatia_mem.memory.erasing.pieces import Pieces
 from hypatia_mem.model import Author, Channel
@@ -80,10 +80,18 @@ def prove(
         left = _work(scratch, _of_no_cost(settings), now, beat)
         return Proved(_checks(scratch, job, pieces, fed, left), left_due=left)
     except (HypatiaError, OSError) as error:
-        told = f"the proof could not be carried out ({type(error).__name__})"
-        return Proved(problems=(told,))
+        return Proved(problems=(f"the proof could not be carried out ({_why(error)})",))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _why(error: Exception) -> str:
+    """Return in words why; of the errors that may quote what is erased only their kind."""
+    if isinstance(error, StoreError):
+        return error.message
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__
 
 
 class _Enough(Exception):
