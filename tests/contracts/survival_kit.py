@@ -235,7 +235,7 @@ class Template:
 def dump(home: Path) -> tuple[str, ...]:
     """What a memory says, without times and without what is counted up at each try."""
     if not (home / paths.STORE).exists():
-        return ("[]",) * 4
+        return ("[]",) * 5
     with open_store(home, write=False) as store:
         assert store.verify_ledger() is None
         entries = store.run(
@@ -246,8 +246,10 @@ def dump(home: Path) -> tuple[str, ...]:
             "SELECT triple, content, scopes, trust FROM statement ORDER BY triple"
         )
         messages = store.run("SELECT session_id, turn, uuid, parts FROM message ORDER BY uuid")
+        sessions = store.run("SELECT id, project, title FROM session ORDER BY id")
         graves = store.run("SELECT DISTINCT digest, scope FROM tombstone ORDER BY digest, scope")
-        return repr(entries), repr(statements), repr(messages), repr(graves)
+        found = (entries, statements, messages, sessions, graves)
+        return tuple(repr(rows) for rows in found)
 
 
 def ledger(home: Path) -> Counter[str]:

@@ -89,6 +89,7 @@ filterwarnings =
 markers =
     deep: costs seconds
     slow: campaigns of minutes
+    deep: cost seconds
     timeout: seconds that a campaign may take
 """
 
