@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hypatia_mem.cli import context
 from hypatia_mem.model import Author, Channel, Entry, Statement, Trust
 from hypatia_mem.store.connection import open_store
 
@@ -20,7 +21,6 @@ def given(cli, home):
         Entry("hidden", "x", tags=("secret",), scopes=("secret",), trust=Trust.CANDIDATE),
         Entry("off", "x", tags=("off",), scopes=("off",), suppressed=True),
     ]
-    from hypatia_mem.cli import context
 
     with open_store(home, write=True) as store:
         with store.transaction(Author(Channel.CLI_AGENT), now=context.now()) as txn:
@@ -98,8 +98,9 @@ def test_a_tag_is_asked_for_by_exit_code(given, arguments, code):
     assert (done.code, done.out) == (code, f'"{arguments[0]}"\n')
 
 
-def test_what_is_deleted_leaves_the_lists(given):
+def test_what_is_deleted_leaves_the_lists(given, monkeypatch):
     """And so does a scope with its last entry."""
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
     given("knowledge-delete", "c", "--scope", "my-app")
     given("knowledge-update", "a", "--tags", "")
 
