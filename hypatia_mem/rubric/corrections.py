@@ -98,7 +98,7 @@ def _shared(world: World, check: Check) -> None:
         ("knowledge-create", name, "-d", f"the {gone} ferry sails at noon", "-t", "memory"),
         ("knowledge-create", f"quay-{own}", "-d", f"the {own} quay is wide", "-t", "memory"),
     ):
-        small.agent(first, *line, "--scopes", scopes)
+        small.person(first, *line, "--scopes", scopes)
     check.control("the second scope reads it", small.shows(second, gone) >= {"search", "rules"})
     folder = small.base / "export"
     exporting.export_shelf(small.home, folder)

@@ -78,7 +78,7 @@ def _sequence(world: World, check: Check) -> None:
         "-t",
         "memory",
     )
-    done(world.agent(first, *line, "--scopes", both), "sharing")
+    done(world.person(first, *line, "--scopes", both), "sharing")
     with world.change(AGENT) as txn:
         txn.put_statement(Statement(rule, "flows_into", f"{canary}-lake", scopes=(first.scope,)))
     world.background()

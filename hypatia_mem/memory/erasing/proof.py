@@ -25,7 +25,7 @@ from hypatia_mem.capture import hook, paths, spool
 from hypatia_mem.errors import HypatiaError, StoreError
 from hypatia_mem.memory.erasing.job import Job
 from hypatia_mem.memory.erasing.pieces import Pieces
-from hypatia_mem.model import Author, Channel
+from hypatia_mem.model import Author, Channel, Entry
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
@@ -293,6 +293,12 @@ def _left(scratch: Path, settings: Settings, now: datetime) -> dict[str, int]:
     return {name: count for name, count in left.items() if count}
 
 
+def _is_made_anew(entry: Entry, looked: Pieces) -> bool:
+    """Tell whether an entry was derived of what is left, and has the name of one that went."""
+    derived = entry.kind in ("episode", "thread", "summary") or "work-unit" in entry.tags
+    return derived and not looked.in_text(f"{entry.name}\n{entry.content}")
+
+
 def _checks(
     scratch: Path, job: Job, pieces: Sequence[str], fed: int, left: Mapping[str, int]
 ) -> tuple[Check, ...]:
@@ -302,12 +308,13 @@ def _checks(
 
     looked = Pieces(pieces)
     with open_store(scratch, write=False) as store:
-        back = store.entries([*job.names, *job.evidence])
+        there = store.entries([*job.names, *job.evidence])
         rows = erasing.rows_in(store.connection, pieces)
         whole = store.verify_ledger() is None
+    back = {one.name for one in there if not _is_made_anew(one, looked)}
     hits = {
         hit.name for piece in pieces[:20] for hit in SearchIndex(scratch).search(piece, limit=50)
-    } & {*job.names, *job.evidence}
+    } & ({*job.names, *job.evidence} - {one.name for one in there} | back)
     briefs = [path for path in (scratch / paths.BRIEFS).glob("*") if looked.in_file(path)]
     read = len(_transcripts(job))
     source = f"{fed} messages through the hook, {read} transcripts from the beginning, twice"
