@@ -44,7 +44,7 @@ COPIED = (
     "system/machine.py",
 )
 EVERY_BOUNDARY = {"HYPATIA_TEST_POINTS": "1000"}
-A_SAMPLE = {"HYPATIA_TEST_SCALE": "0.3"}
+A_SAMPLE = {"HYPATIA_TEST_SCALE": "0.2"}
 # What is shown of the wheel: in which files, which of their tests, how, and how many at least.
 CAMPAIGNS = {
     "killed, without room, eight at once": (
