@@ -37,8 +37,9 @@ def derive(
     with ExitStack() as later, open_store(home, write=False) as store:
         archive.sweep(home, store)
         render_briefs(store, home, scopes=scopes, limit=limit)
-        offering.render(store, home)
+        talks = offering.read(store, home)
         behind = sync_slice(store, SearchIndex(home), later)
+    offering.render(home, talks)
     if behind and stop():
         return False
     return not behind or catch_up(home, stop=stop)

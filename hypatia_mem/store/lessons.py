@@ -142,18 +142,23 @@ def lessons(store: Store, scopes: Sequence[str]) -> list[Entry]:
     return [one for one in reversed(known_units(store, scopes)) if "## Lesson\n" in one.content]
 
 
-def turns_of(store: Store, name: str) -> tuple[str, int, int] | None:
-    """Return the session of a work unit, and the first and the last turn that it stands on."""
+def turns_of(store: Store, names: Sequence[str]) -> dict[str, tuple[str, int, int]]:
+    """Return, by work unit, its session and the first and the last turn that it stands on."""
+    if not names:
+        return {}
     found = store.run(
         """
-        SELECT m.session_id, min(m.turn) AS first, max(m.turn) AS last
-        FROM statement AS s JOIN message AS m ON s.object = 'msg-' || m.session_id || '-' || m.turn
-        WHERE s.subject = ? AND s.predicate = 'derivedFrom'
-        GROUP BY m.session_id ORDER BY count(*) DESC, m.session_id LIMIT 1
+        WITH link AS (
+            SELECT subject, object FROM statement
+            WHERE predicate = 'derivedFrom' AND subject IN (SELECT unnest($1::VARCHAR[]))
+        )
+        SELECT s.subject, m.session_id, min(m.turn) AS first, max(m.turn) AS last
+        FROM link AS s JOIN message AS m ON s.object = 'msg-' || m.session_id || '-' || m.turn
+        GROUP BY s.subject, m.session_id ORDER BY count(*), m.session_id DESC
         """,
-        [name],
+        [list(names)],
     )
-    return (found[0]["session_id"], found[0]["first"], found[0]["last"]) if found else None
+    return {row["subject"]: (row["session_id"], row["first"], row["last"]) for row in found}
 
 
 def units_in(store: Store, session_id: str, first: int, last: int) -> list[Entry]:

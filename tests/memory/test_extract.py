@@ -327,7 +327,8 @@ def test_a_session_of_three_topics_gives_three_units_each_on_its_own_messages(ho
 
     assert [one.kind for one in found.kept] == ["bug-fix", "design-decision", "correction-chain"]
     with open_store(home, write=False) as store:
-        spans = [lessons.turns_of(store, one.name) for one in found.kept]
+        turns = lessons.turns_of(store, [one.name for one in found.kept])
+    spans = [turns[one.name] for one in found.kept]
     assert spans == [("s1", 1, 3), ("s1", 6, 9), ("s1", 10, 13)]
 
 

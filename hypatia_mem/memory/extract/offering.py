@@ -25,10 +25,11 @@ from hypatia_mem.memory.extract.topics import Exchange, exchanges_of, topics
 from hypatia_mem.memory.summarise.choosing import AGENT_WINDOW
 
 if TYPE_CHECKING:
-    from hypatia_mem.model import Entry
+    from hypatia_mem.model import Entry, Message
     from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.graves import Graves
 
-__all__ = ["DUE", "TOLD", "Offer", "Waits", "offer", "offers", "render"]
+__all__ = ["DUE", "TOLD", "Offer", "Talks", "Waits", "offer", "offers", "read", "render"]
 
 DUE, TOLD = ".due", ".told"
 _SEPARATOR = "--"
@@ -42,27 +43,62 @@ _MOST_TURNS = 400
 _MARK = "[hypatia-memory]"
 
 
-def render(store: Store, home: Path) -> int:
-    """Bring what each running session is asked up to what the store says; return how many are.
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """A running session as the store has it: its units, what they are like, what is said since."""
 
-    Nobody is asked where a model judges, or nobody.
-    """
+    session: str
+    scope: str
+    units: tuple[tuple[tuple[str, int, int], Entry], ...]
+    others: Sequence[Entry]
+    said: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Talks:
+    """What ``render`` needs of the store, which is let go of while topics are looked for."""
+
+    running: tuple[_Talk, ...]
+    known: Graves
+
+
+def read(store: Store, home: Path) -> Talks:
+    """Read what running sessions may be asked; none where a model judges, or nobody."""
     from hypatia_mem.config import load_settings
+    from hypatia_mem.store import graves, lessons
 
     settings = load_settings(home)
-    folder = home / paths.BRIEFS
-    sessions: list[tuple[str, str]] = []
-    if settings.extract_by == "summary" and not asks_model(settings) and settings.extract_every:
-        from hypatia_mem.store import lessons
+    if settings.extract_by != "summary" or asks_model(settings) or not settings.extract_every:
+        return Talks((), graves.Graves((), (), ()))
+    now = datetime.now(UTC).replace(tzinfo=None)
+    talking = lessons.talking(store, now - _LATELY, _SESSIONS)
+    units, others = {}, {}
+    for scope in {scope for _, scope in talking}:
+        units[scope] = lessons.unjudged(store, [scope], now - 2 * _LATELY, 50)
+        others[scope] = _others(store, [scope]) if units[scope] else []
+    turns = lessons.turns_of(store, [one.name for some in units.values() for one in some])
+    running = []
+    for session, scope in talking:
+        own = tuple(
+            (turns[one.name], one)
+            for one in units[scope]
+            if one.session_id == session and turns.get(one.name, ("",))[0] == session
+        )
+        after = lessons.looked_at(store, session)
+        said = lessons.said_since(store, session, after, _MOST_TURNS)
+        running.append(_Talk(session, scope, own, others[scope], tuple(said)))
+    return Talks(tuple(running), graves.load(store) if running else graves.Graves((), (), ()))
 
-        now = datetime.now(UTC).replace(tzinfo=None)
-        sessions = lessons.talking(store, now - _LATELY, _SESSIONS)
+
+def render(home: Path, talks: Talks) -> int:
+    """Bring what each running session is asked up to what was read; return how many are."""
+    folder = home / paths.BRIEFS
     asked = 0
     # Another process may render at the same time; what it leaves wrong, the next round mends.
     with contextlib.suppress(OSError):
-        for session, scope in sessions:
-            asked += _renew(folder, session, partial(_due, store, session, scope))
-        _tidy(folder, {session for session, _ in sessions})
+        for talk in talks.running:
+            asked += _renew(folder, talk.session, partial(_due, talk, talks.known))
+        _tidy(folder, {talk.session for talk in talks.running})
     return asked
 
 
@@ -103,11 +139,11 @@ def offers(home: Path, scopes: Sequence[str] | None, *, now: datetime, most: int
 
     with open_store(home, write=False) as store:
         found = lessons.unjudged(store, scopes, now - timedelta(days=30), most)
-        spans = {one.name: lessons.turns_of(store, one.name) for one in found}
+        spans = lessons.turns_of(store, [one.name for one in found])
     return [
         Waits(one.name, _kind(one), str(one.trust), "{}:{}-{}".format(*turns))
         for one in found
-        if (turns := spans[one.name]) is not None
+        if (turns := spans.get(one.name)) is not None
     ]
 
 
@@ -171,36 +207,23 @@ def _kind(entry: Entry) -> str:
 # --- what is due ----------------------------------------------------------------------------------
 
 
-def _due(store: Store, session: str, scope: str, told: int) -> tuple[int, str]:
+def _due(talk: _Talk, known: Graves, told: int) -> tuple[int, str]:
     """Return up to which turn it is told, and the text without that number."""
-    units, until = _units(store, session, scope, told)
+    units, until = _units(talk, told)
     lines = list(units)
     if lines:
         lines.append(
             f"{_MARK} Each: hypatia-mem extract due NAME, then hypatia-mem extract submit NAME -d -"
         )
-    return until, "\n".join(
-        [*lines, _SEPARATOR, *_at_hand(store, session, scope, bool(lines))]
-    ) + "\n"
+    return until, "\n".join([*lines, _SEPARATOR, *_at_hand(talk, known, bool(lines))]) + "\n"
 
 
-def _units(store: Store, session: str, scope: str, told: int) -> tuple[list[str], int]:
-    from hypatia_mem.store import lessons
-
-    since = datetime.now(UTC).replace(tzinfo=None) - 2 * _LATELY
-    found = [
-        (turns, one)
-        for one in lessons.unjudged(store, [scope], since, 50)
-        if one.session_id == session
-        and (turns := lessons.turns_of(store, one.name)) is not None
-        and turns[0] == session
-        and turns[2] > told
-    ]
+def _units(talk: _Talk, told: int) -> tuple[list[str], int]:
+    found = [(turns, one) for turns, one in talk.units if turns[2] > told]
     found = sorted(found, key=lambda pair: pair[0][1:])[:_EACH]
-    others = _others(store, [scope]) if found else []
     lines = []
-    for (_, first, last), one in found:
-        near = _nearest(one, others)
+    for (session, first, last), one in found:
+        near = _nearest(one, talk.others)
         compare = f"; compare {', '.join(near)}" if near else ""
         lines.append(
             f"{_MARK} Due: {one.name} ({_kind(one)}, msg-{session}-{first} to msg-{session}-{last}"
@@ -209,14 +232,12 @@ def _units(store: Store, session: str, scope: str, told: int) -> tuple[list[str]
     return lines, max([told, *(turns[2] for turns, _ in found)])
 
 
-def _at_hand(store: Store, session: str, scope: str, some: bool) -> Iterator[str]:
+def _at_hand(talk: _Talk, known: Graves, some: bool) -> Iterator[str]:
     """Yield what a session that ended now would leave: the piece of work that has no unit yet."""
     from hypatia_mem.memory.extract.running import said_of
-    from hypatia_mem.store import graves, lessons
 
-    after = lessons.looked_at(store, session)
-    told = lessons.said_since(store, session, after, _MOST_TURNS)
-    found = topics(exchanges_of(said_of(told, session, (scope,), graves.load(store))))
+    session = talk.session
+    found = topics(exchanges_of(said_of(talk.said, session, (talk.scope,), known)))
     last: list[Exchange] = found[-1] if found else []
     kind = kind_of(last) if last else Kind.TRIVIAL
     if kind is Kind.TRIVIAL:

@@ -76,7 +76,7 @@ def piece_of(store: Store, target: str) -> Piece | None:
         unit = next(iter(lessons.units_in(store, session, first, last)), None)
     else:
         unit = store.entry(target)
-        turns = lessons.turns_of(store, target) if unit else None
+        turns = lessons.turns_of(store, [target]).get(target) if unit else None
         if unit is None or turns is None:
             raise NotFound(
                 f"{target[:60]!a} is no work unit and no piece of a session",
