@@ -16,6 +16,8 @@ from hypatia_mem.store.writing import CAPTURE, plain
 
 __all__ = ["MessageWrites"]
 
+_ASKED_AT_ONCE = 8  # messages; whether any was ever forgotten is not worth a question for fewer
+
 
 class MessageWrites(EntryWrites):
     """The part of a transaction that changes messages, sessions and their summaries."""
@@ -72,7 +74,9 @@ class MessageWrites(EntryWrites):
         A turn is known by its role, its time and its words together: who says the same once more
         says something new.
         """
-        if not self._any_buried() or not self._any_message_forgotten():
+        if not self._known_graves():
+            return set()
+        if len(fresh) > _ASKED_AT_ONCE and not self._any_message_forgotten():
             return set()
         made = {
             number: self._value_digests(rows.message_entry(message, number, scope))

@@ -26,6 +26,9 @@ _EVIDENCE = frozenset({"message", "session"})  # known by their own words, not b
 _COVERED = (
     "digest IN (SELECT unnest($1::VARCHAR[])) AND ($2 OR scope IN (SELECT unnest($3::VARCHAR[])))"
 )
+_FEW = 16
+_HAS_ONE_OF_FEW = "list_contains($1::VARCHAR[], digest)"
+_HAS_ONE_OF_MANY = "digest IN (SELECT unnest($1::VARCHAR[]))"
 _BURIED = {
     "digest": "VARCHAR", "scope": "VARCHAR", "target": "VARCHAR", "part": "VARCHAR",
     "sketch": "VARCHAR",
@@ -232,11 +235,13 @@ class Tombstones(Writing):
 
     def _buried_of(self, digests: Sequence[str], scopes: Sequence[str]) -> set[str]:
         """Return those of many values that were forgotten where these scopes would show them."""
+        # For few a plain look through the table costs a third of a join.
+        asked = _HAS_ONE_OF_FEW if len(digests) <= _FEW else _HAS_ONE_OF_MANY
         found = self.store.execute(
-            f"SELECT digest FROM tombstone WHERE {_COVERED}",  # noqa: S608 - our own clause
-            _covering(digests, scopes),
+            f"SELECT digest, scope FROM tombstone WHERE {asked}",  # noqa: S608 - our own clause
+            [list(digests)],
         ).fetchall()
-        return {str(digest) for (digest,) in found}
+        return {str(digest) for digest, scope in found if graves.covers(str(scope), scopes)}
 
     def _value_digests(self, entry: Entry) -> list[str]:
         return self._entry_digests(entry.name, entry.content, entry.kind)
