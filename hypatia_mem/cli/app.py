@@ -50,6 +50,8 @@ COMMANDS: dict[str, Row] = {
     "sessions": Row(_ROOM + "sessions", "sessions", "List sessions; edit title, tags and pins."),
     "sql": Row(_ROOM + "sql", "sql", "Run a SELECT over documented views; read-only."),
     "report": Row(_ROOM + "report", "report", "Activity, projects, models, tools, cost."),
+    "stats": Row(_ROOM + "stats", "stats", "How much the memory holds, by kind."),
+    "topics": Row(_ROOM + "stats", "topics", "What the knowledge is about, most frequent first."),
     "show": Row(_ROOM + "sessions", "show", "Show an entry, a message or a whole session."),
     "search": Row(
         _ROOM + "searching", "search", "Full-text search in this project and the global."
