@@ -255,6 +255,7 @@ def _without_forgotten(store: Store, last: LastExchange, scopes: Sequence[str]) 
     from hypatia_mem.store import graves
 
     said = {"title": last.session.title}
+    said |= {f"open {number}": text for number, text in enumerate(last.left_open)}
     for name, message in (("prompt", last.prompt), ("answer", last.answer)):
         if message is not None:
             said[name] = _ends(message.text)
@@ -263,6 +264,8 @@ def _without_forgotten(store: Store, last: LastExchange, scopes: Sequence[str]) 
     told = {name: text for name, text in told.items() if text != said[name]}
     if "title" in told:
         last = replace(last, session=replace(last.session, title=""))
+    left = (text for number, text in enumerate(last.left_open) if f"open {number}" not in told)
+    last = replace(last, left_open=tuple(left))
     for name in told.keys() & {"prompt", "answer"}:
         text = re.sub(r"\s{2,}", " [...] ", f" {told[name]} ").strip()
         last = replace(last, **{name: replace(getattr(last, name), text=text)})

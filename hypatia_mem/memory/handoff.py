@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from hypatia_mem.model import Entry, Message, Session
     from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.graves import Graves
 
 __all__ = ["MAX_TOKENS", "Card", "Line", "card", "render", "tokens_of"]
 
@@ -58,7 +59,7 @@ class Card:
 
 def card(home: Path, *, project: str | None, session_id: str = "", now: datetime) -> Card:
     """Return the card of a session, by default the project's latest. Raises NotFound."""
-    from hypatia_mem.store import lessons
+    from hypatia_mem.store import graves, lessons
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
@@ -72,23 +73,43 @@ def card(home: Path, *, project: str | None, session_id: str = "", now: datetime
             )
         last = lessons.last_turn(store, session.id)
         said = lessons.said_since(store, session.id, max(0, last - _MESSAGES), _MESSAGES)
-        session, said = _without_forgotten(store, session, said)
-        return _with_stored(store, made(session, said, last), now)
+        known = graves.load(store)
+        session, said = _without_forgotten(known, session, said)
+        return _cleared(known, _with_stored(store, made(session, said, last), now))
 
 
 def _without_forgotten(
-    store: Store, session: Session, said: list[Message]
+    known: Graves, session: Session, said: list[Message]
 ) -> tuple[Session, list[Message]]:
     """Return a session and its messages with blanks for what was forgotten since it was said."""
-    from hypatia_mem.store import graves
-
-    known = graves.load(store)
     if not known:
         return session, said
     scopes = [session.project]
     if known.blanked(session.title, scopes) != session.title:
         session = replace(session, title="")
     return session, [replace(one, text=known.blanked(one.text, scopes)) for one in said]
+
+
+def _cleared(known: Graves, one: Card) -> Card:
+    """Return a card without the lines that tell what is forgotten.
+
+    What a tool was given has no blanks, and episodes and threads may be older than the forgetting.
+    """
+    if not known:
+        return one
+    scopes = [one.project]
+
+    def clear(lines: Sequence[Line]) -> tuple[Line, ...]:
+        return tuple(line for line in lines if known.blanked(line.text, scopes) == line.text)
+
+    return replace(
+        one,
+        failing=clear(one.failing),
+        files=clear(one.files),
+        commands=clear(one.commands),
+        earlier=clear(one.earlier),
+        so_far=clear(one.so_far),
+    )
 
 
 def made(session: Session, messages: Sequence[Message], turns: int) -> Card:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
+
 import pytest
 
 from hypatia_mem.errors import Conflict
 from hypatia_mem.memory import compose, handoff
 from hypatia_mem.memory.cascade import running as cascade
-from hypatia_mem.model import Author, Channel, Entry, Trust
+from hypatia_mem.memory.episodes import running as episodes
+from hypatia_mem.model import Author, Channel, Entry, Message, Session, Trust
 from hypatia_mem.store import graves
 from hypatia_mem.store.connection import open_store
 
@@ -162,3 +166,48 @@ def test_a_handoff_tells_no_forgotten_words(home):
 
 def card(home):
     return handoff.render(handoff.card(home, project="app", now=NOW))
+
+
+COMMAND = "echo We decided: never mock the database in integration tests, use module_x.py."
+
+
+def fill_and_tell(home):
+    """Let a session run, be told of, and leave something open; then another is begun."""
+    parts = (
+        {"type": "tool_use", "id": "t1", "name": "Bash", "input": json.dumps({"command": COMMAND})},
+        {"type": "tool_result", "id": "t1", "text": "fine"},
+    )
+    worked = [
+        ("user", "please look at the integration tests"),
+        ("assistant", f"{SAID} The tests run in four minutes now."),
+    ]
+    left = [
+        ("user", "TODO: never mock the database in integration tests, use module_x.py."),
+        ("assistant", "The report of the build is not yet written."),
+    ]
+    with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
+        for session, said in (("s-1", worked), ("s-2", left)):
+            txn.put_session(Session(session, project="app", updated_at=NOW, ended_at=NOW))
+            messages = [
+                Message(session, f"{session}-{n}", role, text, NOW, parts=parts if n == 1 else ())
+                for n, (role, text) in enumerate(said)
+            ]
+            txn.put_messages(session, messages, "app")
+    episodes.run(home, settings(), now=NOW + timedelta(hours=2))
+
+
+def test_what_was_made_before_a_forgetting_tells_no_forgotten_words_after_it(home):
+    """Episodes, open threads and commands: the card and the brief quote them unasked."""
+    fill_and_tell(home)
+    told = handoff.card(home, project="app", session_id="s-1", now=NOW + timedelta(hours=3))
+    for part in ("so_far", "earlier", "commands"):
+        assert any("mock" in line.text for line in getattr(told, part)), part
+    assert "Left open: TODO: never mock" in brief(home)
+
+    bury(home, SAID)
+
+    told = handoff.card(home, project="app", session_id="s-1", now=NOW + timedelta(hours=3))
+    assert "mock" not in handoff.render(told)
+    assert any("report of the build" in line.text for line in told.earlier)
+    assert "mock" not in brief(home)
+    assert "Left open: The report of the build is not yet written." in brief(home)
