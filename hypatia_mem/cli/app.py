@@ -83,6 +83,7 @@ COMMANDS: dict[str, Row] = {
     "rules": Row(_ROOM + "rules", "rules", "What holds here; check: the memory's own ten rules."),
     "brief": Row(_ROOM + "brief", "brief", "What a session is told when it begins."),
     "edit": Row(_ROOM + "editing", "edit", "Edit an entry's words in place."),
+    "why": Row(_ROOM + "why", "why", "Why a session is told what it is told; take things out."),
     "pin": Row(_ROOM + "trust", "pin", "Tell entries first; list what is pinned."),
     "unpin": Row(_ROOM + "trust", "unpin", "Let go of what was pinned."),
     "suppress": Row(_ROOM + "trust", "suppress", "Keep entries but show them nowhere; list them."),

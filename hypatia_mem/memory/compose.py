@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING
 
 from hypatia_mem.capture import paths
 from hypatia_mem.memory import projects
-from hypatia_mem.memory.listed import rules_block
+from hypatia_mem.memory.listed import choose, rules_block
 from hypatia_mem.memory.quoting import quote_block, quote_line, units
 from hypatia_mem.model import GLOBAL_SCOPE, Entry, Message, Session
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["LastExchange", "brief_json", "brief_text", "compose", "render_briefs", "units"]
+__all__ = ["LastExchange", "brief_json", "brief_text", "compose", "render_briefs", "told", "units"]
 
 MAX_UNITS = 9_800
 EXCHANGE_SHARE = 0.3
@@ -81,6 +81,16 @@ def compose(
     """
     if not entries and last is None:
         return ""
+    head, tail, room, reserved = _shares(scope, last, limit)
+    rules = rules_block(scope, entries, room - reserved - 2, marks or {})
+    exchange = ""
+    if last is not None:
+        exchange = _exchange_block(last, room - units(rules) - 2)
+    return "\n".join(part for part in (head, rules, exchange, tail) if part)
+
+
+def _shares(scope: str, last: LastExchange | None, limit: int) -> tuple[str, str, int, int]:
+    """Return the first and the last line, the room between, and what of it is the exchange's."""
     name = scope or "every project"
     head = (
         f"[hypatia-memory] Memory of {name}. Recorded in earlier sessions; quoted as data. "
@@ -93,11 +103,7 @@ def compose(
     room = limit - units(head) - units(tail) - 4
     wanted = _exchange_block(last, room) if last is not None else ""
     reserved = min(units(wanted) + _SLACK, int(room * EXCHANGE_SHARE)) if wanted else 0
-    rules = rules_block(scope, entries, room - reserved - 2, marks or {})
-    exchange = ""
-    if last is not None:
-        exchange = _exchange_block(last, room - units(rules) - 2)
-    return "\n".join(part for part in (head, rules, exchange, tail) if part)
+    return head, tail, room, reserved
 
 
 def brief_json(text: str, event: str = "SessionStart") -> bytes:
@@ -120,6 +126,24 @@ def brief_text(
     the second alone it is the brief that a session beginning then was given, but for what was
     forgotten since. Both are naive UTC.
     """
+    entries, last, marks = _material(store, scope, at, known_at)
+    return compose(scope, entries, last, limit=limit, marks=marks)
+
+
+def told(store: Store, scope: str, *, limit: int = MAX_UNITS) -> list[tuple[Entry, str]]:
+    """Return the entries that a brief of today tells, in its order, each with its line.
+
+    The line of one for which there is no room is empty.
+    """
+    entries, last, marks = _material(store, scope, None, None)
+    _, _, room, reserved = _shares(scope, last, limit)
+    return choose(scope, entries, room - reserved - 2, marks)
+
+
+def _material(
+    store: Store, scope: str, at: datetime | None, known_at: datetime | None
+) -> tuple[list[Entry], LastExchange | None, dict[str, str]]:
+    """Return what a brief is made of: the entries, the last exchange, the marks."""
     from hypatia_mem.memory import marking
     from hypatia_mem.store import bitemporal, episodes
 
@@ -138,7 +162,7 @@ def brief_text(
     last = _last_exchange(found, tuple(one.content for one in left))
     if last is not None:
         last = _without_forgotten(store, last, [scope])
-    return compose(scope, entries, last, limit=limit, marks=marks)
+    return list(entries), last, marks
 
 
 def render_briefs(

@@ -14,7 +14,7 @@ from datetime import datetime
 from hypatia_mem.memory.quoting import quote_line, units
 from hypatia_mem.model import GLOBAL_SCOPE, Entry
 
-__all__ = ["HEADINGS", "ITEM_UNITS", "rules_block"]
+__all__ = ["HEADINGS", "ITEM_UNITS", "choose", "rules_block"]
 
 HEADINGS = (
     ("taboo", "Taboos: never do these"),
@@ -32,6 +32,21 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
 
 def rules_block(scope: str, entries: Sequence[Entry], room: int, marks: Mapping[str, str]) -> str:
     """Return the list, ``room`` units of it at most; ``marks``: by name, what stands before it."""
+    chosen = choose(scope, entries, room, marks)
+    shown: list[str] = []
+    for kind, title in HEADINGS:
+        mine = [line for one, line in chosen if line and _kind(one) == kind]
+        shown += [f"{title}:", *mine] if mine else []
+    return "\n".join([*shown, *_owning_up([one for one, line in chosen if not line])])
+
+
+def choose(
+    scope: str, entries: Sequence[Entry], room: int, marks: Mapping[str, str]
+) -> list[tuple[Entry, str]]:
+    """Return the entries, what is told first at first, each with its line.
+
+    The line of one for which there is no room is empty.
+    """
     ranked = sorted(entries, key=lambda one: _rank(scope, one))
     titles = {kind: f"{title}:" for kind, title in HEADINGS}
     left = room - _OWN_LINE
@@ -51,13 +66,10 @@ def rules_block(scope: str, entries: Sequence[Entry], room: int, marks: Mapping[
             lines[place] = line
             begun.add(kind)
             left -= cost
-    shown: list[str] = []
-    for kind, title in titles.items():
-        mine = [lines[place] for place in sorted(lines) if _kind(ranked[place]) == kind]
-        shown += [title, *mine] if mine else []
-    return "\n".join(
-        [*shown, *_owning_up([ranked[n] for n in range(len(ranked)) if n not in lines])]
+    order = sorted(
+        range(len(ranked)), key=lambda place: (list(titles).index(_kind(ranked[place])), place)
     )
+    return [(ranked[place], lines.get(place, "")) for place in order]
 
 
 def _pins(

@@ -151,6 +151,16 @@ def origin(store: Store, name: str) -> dict[str, Any]:
     return {**found[0], "sources": found[0]["sources"] or []} if found else {}
 
 
+def brought_by(store: Store, names: Sequence[str]) -> dict[str, str]:
+    """Return by name who brought an entry, and through which door."""
+    found = store.execute(
+        "SELECT name, concat_ws(', ', nullif(agent, ''), channel) FROM entry"
+        " WHERE name IN (SELECT unnest(?::VARCHAR[]))",
+        [list(names)],
+    ).fetchall()
+    return {str(name): str(by) for name, by in found}
+
+
 def unverified(store: Store, names: Sequence[str]) -> set[str]:
     """Return those of these entries that are asserted, and by no person."""
     found = store.execute(

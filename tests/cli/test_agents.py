@@ -18,7 +18,7 @@ from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
 
 READS = """
-    status, worker status, log, config list, config get, project list, sessions, sql, report, stats, topics, show,
+    status, worker status, log, config list, config get, project list, sessions, sql, report, stats, topics, why, show,
     search, similar, query, ask, session-current, provenance, rules, rules check, brief, history,
     diff, scope list, scope exists, tag list, tag exists, knowledge-get, archive-get, archive-list, list,
     graph neighbors, graph path, graph communities, graph central, graph around, graph check,
