@@ -278,6 +278,7 @@ def _row(state: State, changed: Sequence[str], withheld: bool) -> dict[str, Any]
         "current": state.replaced_at is None,
         "replaced_at": None if state.replaced_at is None else time_text(state.replaced_at),
         "deleted_by": state.deleted_by or None,
+        "reconstructed": state.reconstructed,
     }
     if not hidden:
         row |= {
@@ -294,6 +295,8 @@ def _row(state: State, changed: Sequence[str], withheld: bool) -> dict[str, Any]
 def _lines(row: dict[str, Any]) -> list[list[str]]:
     by = row["actor"] or "-"
     text = "(withheld)" if "content" not in row else _first_line(row["content"])
+    if row["reconstructed"]:
+        text = f"(reconstructed) {text}"
     said = [
         [
             f"@{row['version']}", row["at"], row["verb"], f"{by} ({row['channel']})",

@@ -96,15 +96,18 @@ class Restored:
     home: Path
 
 
-def create(home: Path, *, now: datetime, reason: str = "") -> Backup:
+def create(home: Path, *, now: datetime, reason: str = "", as_it_is: bool = False) -> Backup:
     """Make a verified backup of a home. Raises what the store raises, OSError without room.
 
+    ``as_it_is``: a store of an earlier schema is kept in that schema; else it is brought up first.
     Nothing is left behind when it fails.
     """
-    return _created(home, now=now, reason=reason)[0]
+    return _created(home, now=now, reason=reason, as_it_is=as_it_is)[0]
 
 
-def _created(home: Path, *, now: datetime, reason: str) -> tuple[Backup, snapshot.Mark]:
+def _created(
+    home: Path, *, now: datetime, reason: str, as_it_is: bool = False
+) -> tuple[Backup, snapshot.Mark]:
     """Make a backup; return by what the state of the store is known that is in it, too."""
     from hypatia_mem.store import snapshot
 
@@ -115,7 +118,7 @@ def _created(home: Path, *, now: datetime, reason: str) -> tuple[Backup, snapsho
     temporary = base / f".{id_}.{os.getpid()}"
     temporary.mkdir(mode=0o700)
     try:
-        packed, mark = snapshot.pack(home, temporary / paths.STORE, now)
+        packed, mark = snapshot.pack(home, temporary / paths.STORE, now, as_it_is=as_it_is)
         _copy_secrets(home, temporary)
         _copy_tree(home / "archive", temporary / "archive")
         manifest = _manifest(temporary, now, reason, packed.seq, packed.counts, _key_id(home))

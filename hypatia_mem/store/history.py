@@ -25,6 +25,7 @@ class State:
     calls the change that wrote it, by ``actor`` through ``channel`` in the operation ``op_id``.
     ``replaced_at`` is None for what is there now; ``deleted`` tells that nothing replaced it, and
     ``deleted_by`` in which operation. ``row`` finds it again among the versions.
+    ``reconstructed``: of before histories were kept whole; put together from what was kept then.
     """
 
     number: int
@@ -38,6 +39,7 @@ class State:
     deleted: bool
     deleted_by: str
     row: int | None
+    reconstructed: bool = False
 
     @property
     def withheld(self) -> bool:
@@ -91,7 +93,10 @@ def _states(store: Store, table: str, name: str) -> list[dict[str, Any]]:
         )
         SELECT state.*, wrote.verb AS said, wrote.actor AS who, wrote.channel AS door,
             wrote.op_id AS op, coalesce(wrote."at", state.recorded_at) AS wrote_at,
-            starts_with(ended.verb, 'delete ') AS deleted, ended.op_id AS deleted_by
+            starts_with(ended.verb, 'delete ') AS deleted, ended.op_id AS deleted_by,
+            state.replaced_seq <= (
+                SELECT coalesce(max(value::BIGINT), 0) FROM meta WHERE key = 'history_from'
+            ) AS rebuilt
         FROM state
         LEFT JOIN mutation AS wrote ON wrote.seq = state.seq
         LEFT JOIN mutation AS ended ON ended.seq = state.replaced_seq
@@ -115,4 +120,5 @@ def _state(row: dict[str, Any], number: int, value: Entry | Statement) -> State:
         deleted=deleted,
         deleted_by=row["deleted_by"] if deleted else "",
         row=row["row_id"],
+        reconstructed=bool(row["rebuilt"]),
     )

@@ -39,14 +39,14 @@ from __future__ import annotations
 
 import contextlib
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from hypatia_mem.errors import StoreTooNew
+from hypatia_mem.errors import StoreError, StoreTooNew
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "migrate"]
+__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "check", "migrate"]
 
 _ENTRY = """
     CREATE TABLE entry (
@@ -482,14 +482,15 @@ SCHEMA_VERSION = len(MIGRATIONS)
 def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Apply what is missing, each step in a transaction with its own record; return their names.
 
-    Raises StoreTooNew when the file names a step that this program does not know.
+    Raises StoreTooNew when the file names a step that this program does not know, StoreError when
+    it has tables and names none.
     """
     import duckdb
 
+    applied = check(connection)  # before anything is written to what may not be ours
     connection.execute(
         'CREATE TABLE IF NOT EXISTS migration (name VARCHAR PRIMARY KEY, "at" TIMESTAMP NOT NULL)'
     )
-    applied = check(connection)
     done: list[str] = []
     for name, statements in MIGRATIONS:
         if name in applied:
@@ -512,12 +513,19 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def check(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """Return the applied steps. Raises StoreTooNew for a step unknown here."""
-    rows = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE table_name = 'migration'"
-        " AND database_name = current_database()"
-    ).fetchall()
-    if not rows:
+    """Return the applied steps.
+
+    Raises StoreTooNew for a step unknown here, StoreError for tables without a note of any step.
+    """
+    tables = {
+        str(row[0])
+        for row in connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+        ).fetchall()
+    }
+    if "migration" not in tables:
+        if tables:
+            _refuse_unversioned()
         return set()
     applied = {str(row[0]) for row in connection.execute("SELECT name FROM migration").fetchall()}
     unknown = applied - {name for name, _ in MIGRATIONS}
@@ -526,4 +534,16 @@ def check(connection: duckdb.DuckDBPyConnection) -> set[str]:
             f"the store was written by a newer hypatia-mem (step {min(unknown)} is unknown here)",
             hint="Upgrade hypatia-mem; nothing was changed, and turns go on being spooled.",
         )
+    if not applied and tables != {"migration"}:
+        _refuse_unversioned()
     return applied
+
+
+def _refuse_unversioned() -> NoReturn:
+    """Refuse a database that is not ours to change, or of which nobody knows how far it is."""
+    raise StoreError(
+        "the store has tables, but no note of which schema they are: it was not written by"
+        " hypatia-mem, or the note is lost",
+        hint="Nothing was changed. Move memory.duckdb away; the worker then restores the newest"
+        " snapshot, or begins anew.",
+    )

@@ -78,17 +78,20 @@ def _made(home: Path, deadline: float) -> tuple[Snapshot, Mark]:
     return snapshot, mark
 
 
-def pack(home: Path, final: Path, made: datetime, deadline: float = 10.0) -> tuple[Snapshot, Mark]:
+def pack(
+    home: Path, final: Path, made: datetime, deadline: float = 10.0, *, as_it_is: bool = False
+) -> tuple[Snapshot, Mark]:
     """Put a verified copy of the store at ``final``, without a note; and by what it was a copy of.
 
-    The copy holds no dead space and no deleted bytes. Raises what ``make_snapshot`` raises.
+    The copy holds no dead space and no deleted bytes. ``as_it_is``: a store of an earlier schema
+    is copied in that schema. Raises what ``make_snapshot`` raises.
     """
     folder = final.parent
     temporary = folder / f".{final.name}.{os.getpid()}"
     raw = folder / f"{temporary.name}.raw"
     umask = os.umask(0o077)
     try:
-        mark = copy_store(home, raw, deadline)
+        mark = copy_store(home, raw, deadline, as_it_is=as_it_is)
         snapshot = _packed(home, raw, temporary, final, made)
         _sync(temporary)
         temporary.replace(final)
@@ -146,16 +149,17 @@ def mark_of(home: Path) -> Mark | None:
     return found.st_ino, found.st_size, found.st_mtime_ns, len(_logs(home))
 
 
-def copy_store(home: Path, target: Path, deadline: float = 10.0) -> Mark:
+def copy_store(home: Path, target: Path, deadline: float = 10.0, *, as_it_is: bool = False) -> Mark:
     """Copy the store's file; readers are not disturbed, a writer waits as long as the copy takes.
 
     Never called by a process that has the store attached: closing the file would drop its lock.
-    Returns what it was a copy of.
+    ``as_it_is``: of a store that is there, whatever schema it is on. Returns what it was a copy of.
     """
-    # Makes the first one, plays back what a killed writer left, finds a foreign program in it.
-    write = not (home / FILE).exists() or bool(_logs(home))
-    with open_store(home, write=write, deadline=deadline):
-        pass
+    if not as_it_is:
+        # Makes the first one, plays back what a killed writer left, finds a foreign program in it.
+        write = not (home / FILE).exists() or bool(_logs(home))
+        with open_store(home, write=write, deadline=deadline):
+            pass
     with lease(home, write=False, deadline=deadline):
         mark = mark_of(home)
         assert mark is not None

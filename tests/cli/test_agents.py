@@ -42,7 +42,7 @@ TAKES_BACK = """
 FORGETS = "forget"
 # About this installation: nothing that is stored changes.
 MACHINE = """
-    install, uninstall, upgrade, doctor, worker run, worker drain, worker stop, cascade windows
+    install, uninstall, upgrade, doctor, migrate, worker run, worker drain, worker stop, cascade windows
 """
 BY_A_PERSON = """
     accept, verify, reject, trust, review accept, review edit, review reject, review merge,
