@@ -13,13 +13,17 @@ __all__ = ["rows", "see_models"]
 def see_models(home: Path, *, usable: bool) -> dict[str, Any]:
     """Return the summariser in force, its work by state, and calls, tokens and money by day.
 
-    ``usable``: the store can be read. What cannot be said is said in words.
+    ``queue`` is how much of the work is still to be done, in all projects, as ``jobs list`` counts
+    it; None when the store cannot be asked. ``usable``: the store can be read. What cannot be said
+    is said in words.
     """
     from hypatia_mem.cli import context
     from hypatia_mem.config import load_settings
 
     settings = load_settings(home)
-    found: dict[str, Any] = {"summary_by": settings.summary_by, "work": {}, "paused": None}
+    found: dict[str, Any] = {
+        "summary_by": settings.summary_by, "work": {}, "queue": None, "paused": None
+    }  # fmt: skip
     if not usable:
         return found
     from hypatia_mem.memory import jobs, spend
@@ -30,11 +34,12 @@ def see_models(home: Path, *, usable: bool) -> dict[str, Any]:
     found["model"] = choosing.model_of(settings)
     try:
         with open_store(home, write=False, deadline=3.0) as store:
-            found["work"], pause = jobs.noted(store, settings, now)
+            work, pause = jobs.listed_in(store, home, settings, now=now, scopes=None)
             found["spent"] = spend.spent_in(store, settings, now)
     except HypatiaError as error:
         found["error"] = error.message
         return found
+    found["work"], found["queue"] = jobs.tallies(work), jobs.depth(work)
     if pause is not None:
         until = f"{pause.again:%Y-%m-%dT%H:%MZ}"
         found["paused"] = {"until": until, "why": pause.message, "hint": pause.hint}

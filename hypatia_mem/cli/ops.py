@@ -59,7 +59,7 @@ def _watch(as_json: bool) -> None:
             print("\x1b[H\x1b[2J", end="")  # up to the corner, and clear
             say(_status_text(found))
         else:
-            say(_status_line(found))
+            say(f"{_status_line(found)}; {_queue_text(found['queue'])}")
         sys.stdout.flush()
         time.sleep(WATCH_SECONDS)
 
@@ -75,6 +75,7 @@ def _status_text(found: dict[str, Any]) -> str:
             "worker": found["worker"],
             "index": found["index"],
             "spool": f"{found['spool_bytes']} bytes",
+            "queue": _queue_text(found["queue"]),
             "readable": _lag_text(found["lag"]),
             **observe_models.rows(found["models"]),
         }
@@ -93,6 +94,7 @@ def _status(home: Path) -> dict[str, Any]:
     stored = counts.get("messages", 0)
     seq = observe.index_seq(home) if store.ledger_seq else None
     newest = spool.newest
+    models = observe_models.see_models(home, usable=bool(counts))
     return {
         "captured": stored + spool.turns,
         "stored": stored,
@@ -109,8 +111,16 @@ def _status(home: Path) -> dict[str, Any]:
         "index": "empty" if seq is None else f"{max(0, store.ledger_seq - seq)} changes behind",
         "spool_bytes": spool.bytes,
         "lag": dict(store.lag),
-        "models": observe_models.see_models(home, usable=bool(counts)),
+        "queue": models["queue"] if counts or store.error else 0,
+        "models": models,
     }
+
+
+def _queue_text(queue: int | None) -> str:
+    """Return how much cold work is to be done, in words."""
+    if queue is None:
+        return "nobody can say what is due"
+    return f"{queue} job{'' if queue == 1 else 's'} to be done"
 
 
 def _lag_text(lag: dict[str, float]) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hypatia_mem.model import Author
     from hypatia_mem.store.opened import Store
 
-__all__ = ["Dropped", "Listed", "drop", "listed", "noted", "retry", "tallies"]
+__all__ = ["Dropped", "Listed", "depth", "drop", "listed", "listed_in", "retry", "tallies"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,16 @@ def listed(
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
-        planner = Planner(store, home, settings, now)
-        batches = planner.of_every_level(scopes)
-        pause = failing.pause_of(store, settings)
+        return listed_in(store, home, settings, now=now, scopes=scopes)[0]
+
+
+def listed_in(
+    store: Store, home: Path, settings: Settings, *, now: datetime, scopes: Sequence[str] | None
+) -> tuple[list[Listed], Pause | None]:
+    """Return the same from a store that is open, and the pause, if there is one."""
+    planner = Planner(store, home, settings, now)
+    batches = planner.of_every_level(scopes)
+    pause = failing.pause_of(store, settings)
     if pause is not None and pause.again <= now:
         pause = None
     found: list[Listed] = []
@@ -91,21 +98,7 @@ def listed(
         for job in planner.jobs.values()
         if job.id not in there and (scopes is None or set(job.scopes) & set(scopes))
     ]
-    return found
-
-
-def noted(store: Store, settings: Settings, now: datetime) -> tuple[dict[str, int], Pause | None]:
-    """Return how much work is out of the ordinary, by state, and the pause, if there is one.
-
-    Cheap: what is due is not looked for.
-    """
-    from hypatia_mem.store import jobs
-
-    counts: dict[str, int] = {}
-    for job in jobs.jobs(store).values():
-        counts[str(job.state)] = counts.get(str(job.state), 0) + 1
-    pause = failing.pause_of(store, settings)
-    return counts, pause if pause is not None and pause.again > now else None
+    return found, pause
 
 
 def tallies(work: Sequence[Listed]) -> dict[str, int]:
@@ -114,6 +107,11 @@ def tallies(work: Sequence[Listed]) -> dict[str, int]:
     for one in work:
         counts[one.state] = counts.get(one.state, 0) + 1
     return counts
+
+
+def depth(work: Sequence[Listed]) -> int:
+    """Return how many pieces of work are still to be done: neither given up nor dropped."""
+    return sum(one.state not in (JobState.DEAD, JobState.DROPPED) for one in work)
 
 
 def retry(home: Path, ids: Sequence[str], *, author: Author, now: datetime) -> list[str]:

@@ -245,3 +245,67 @@ def test_ctrl_c_ends_a_question_at_once_and_loses_nothing(command, model, monkey
     assert "2 due" in command("jobs", "list", ALL)[1]
     model.says(GOOD)
     assert "+2 summary 1" in command("cascade", "run", ALL, "--yes")[1]
+
+
+def listed(command):
+    return json.loads(command("jobs", "list", ALL, "--json")[1])
+
+
+def watched(command, monkeypatch, *more):
+    """Return what one look of ``status --watch`` prints."""
+
+    def interrupt(seconds):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ops.time, "sleep", interrupt)
+        return command("status", "--watch", *more)[1]
+
+
+def assert_queue(command, monkeypatch, depth):
+    """Status, both ways of watching and the list count the same work."""
+    still = [row for row in listed(command) if row["state"] not in ("dead", "dropped")]
+    assert len(still) == depth
+    found = json.loads(command("status", "--json")[1])
+    assert found["queue"] == found["models"]["queue"] == depth
+    words = f"{depth} job{'' if depth == 1 else 's'} to be done"
+    assert words in command("status")[1]
+    assert json.loads(watched(command, monkeypatch, "--json"))["queue"] == depth
+    assert watched(command, monkeypatch).endswith(f"; {words}\n")
+
+
+def test_status_counts_what_is_due_as_the_list_does(command, model, monkeypatch):
+    assert_queue(command, monkeypatch, 2)
+    assert "2 due" in command("status")[1]
+    command("cascade", "run", ALL, "--yes")
+    assert_queue(command, monkeypatch, 0)
+
+
+@pytest.mark.deep
+def test_status_counts_what_waits_or_is_paused_but_not_what_was_let_be(
+    command, model, monkeypatch, home
+):
+    model.says(Step(""))
+    command("cascade", "run", ALL, "--yes")
+    assert {row["state"] for row in listed(command)} == {"waiting"}
+    assert_queue(command, monkeypatch, 2)
+    command("jobs", "drop", listed(command)[0]["id"])
+    assert_queue(command, monkeypatch, 1)
+    fill(home, talk(2), session="s-2", start=10)
+    assert_queue(command, monkeypatch, 3)
+    model.says(Step(status=401))
+    command("cascade", "run", ALL, "--yes")
+    assert "paused" in {row["state"] for row in listed(command)}
+    assert_queue(command, monkeypatch, 3)
+
+
+def test_without_a_store_nothing_is_due(command, home):
+    (home / "memory.duckdb").unlink()
+    found = json.loads(command("status", "--json")[1])
+    assert (found["queue"], found["models"]["queue"]) == (0, None)
+
+
+def test_a_store_that_cannot_be_asked_is_no_empty_queue(command, home):
+    (home / "memory.duckdb").write_bytes(b"no database" * 900)
+    assert json.loads(command("status", "--json")[1])["queue"] is None
+    assert "nobody can say what is due" in command("status")[1]
