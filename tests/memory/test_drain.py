@@ -598,3 +598,15 @@ def test_line_written_twice_is_said_once(world: World) -> None:
     world.hook("SessionEnd", reason="other")
     world.settle(final=True)
     assert world.texts() == [(1, "user", "first"), (2, "assistant", "one")]
+
+
+@pytest.mark.parametrize("path", ["/x/a\0b.jsonl", "/x/\ud800.jsonl", "/x/" + "a" * 9_000])
+def test_a_path_that_names_no_file_keeps_nobody_from_being_stored(world, path):
+    """One event that says nonsense would hold up every session, for good."""
+    world.hook("UserPromptSubmit", prompt="before it", prompt_id="p-1", transcript_path=path)
+    world.hook("Stop", last_assistant_message="fine", prompt_id="p-1", transcript_path=path)
+    world.session = "s-2"
+    world.turn("after it", "fine too")
+    world.settle(final=True)
+    assert [text for _, _, text in world.texts("s-1")] == ["before it", "fine"]
+    assert [text for _, _, text in world.texts("s-2")] == ["after it", "fine too"]

@@ -88,7 +88,7 @@ def when(record: spool.Record) -> datetime:
 def path_of(record: spool.Record) -> str:
     """Return the transcript that a record names, or nothing."""
     path = record.event.get("transcript_path")
-    return path if isinstance(path, str) else ""
+    return path if isinstance(path, str) and "\0" not in path else ""  # no file is called so
 
 
 @dataclass(frozen=True, slots=True)
