@@ -47,6 +47,8 @@ class Settings:
     claude_command: str = "claude"
     model_timeout_seconds: int = 180
     model_calls_per_minute: int = 10
+    model_calls_at_once: int = 0
+    model_fail_fast: bool = False
     model_day_calls: int = 200
     model_day_cents: int = 100
     model_call_cents: int = 25
@@ -307,6 +309,20 @@ SETTINGS: Mapping[str, Setting] = {
             least=1,
             most=1000,
             file_only=True,
+        ),
+        Setting(
+            "model_calls_at_once",
+            "whole",
+            "So many calls of a model at once at most, of all processes; not more than a minute "
+            "may have. 0: no limit of its own.",
+            least=0,
+            most=1000,
+            file_only=True,
+        ),
+        Setting(
+            "model_fail_fast",
+            "switch",
+            "Put work off at once where a call would have to wait for the two limits above.",
         ),
         Setting(
             "model_day_calls",

@@ -43,6 +43,9 @@ BATCH_SHARE = 0.5  # of the price, when the answer may take a day
 _CACHE_READ, _CACHE_WRITE = 0.1, 1.25  # of the price of input
 _SAFETY = 1.15  # our count of tokens is an estimate
 _TICK_SECONDS = 0.1
+_GRACE_SECONDS = 10.0  # beyond what the other side has for an answer
+_LOOK_SECONDS = 1.0  # whether a call is back
+_MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,17 @@ class Meter:
         clock: Callable[[], datetime] | None = None,
         author: Author | None = None,
     ) -> None:
-        """Bind to a memory and a model. Raises ConfigError when its price cannot be read."""
+        """Bind to a memory and a model.
+
+        Raises ConfigError when its price cannot be read, or more calls are allowed at once than in
+        a minute.
+        """
+        if settings.model_calls_at_once > settings.model_calls_per_minute:
+            raise ConfigError(
+                f"model_calls_at_once is {settings.model_calls_at_once}, but"
+                f" model_calls_per_minute allows {settings.model_calls_per_minute}",
+                hint="Raise the one or lower the other: hypatia-mem config set KEY NUMBER",
+            )
         self.home = home
         self.settings = settings
         self.backend = backend
@@ -159,7 +172,7 @@ class Meter:
             reply = patient(
                 lambda: self.backend.ask(question),
                 cancel=self.backend.cancel,
-                seconds=self.settings.model_timeout_seconds + 10.0,
+                seconds=self._longest_call().total_seconds(),
                 tick=self._tick,
                 stop=self._stop,
             )
@@ -207,9 +220,12 @@ class Meter:
         while True:
             now = self._clock()
             with open_store(self.home, write=True) as store:
-                today = jobs.calls_since(store, _midnight(now))
+                # A minute may begin yesterday, and so may a call.
+                since = min(_midnight(now), now - max(_MINUTE, self._longest_call()))
+                recent = jobs.calls_since(store, since)
+                today = [one for one in recent if one.at >= _midnight(now)]
                 self._refuse_over(today, micro, calls, now)
-                wait = self._seconds_to_wait(today, now) if calls == 1 else 0.0
+                wait = self._seconds_to_wait(recent, now) if calls == 1 else 0.0
                 if not wait:
                     call = jobs.Call(
                         new_op_id(now),
@@ -226,6 +242,13 @@ class Meter:
                         jobs.put_call(txn, call)
                         jobs.drop_old_calls(txn, now - timedelta(days=KEEP_DAYS))
                     return call
+            if self.settings.model_fail_fast:
+                raise SummaryFailed(
+                    FailureKind.RATE,
+                    "your limit for a minute or at once is reached"
+                    " (model_calls_per_minute, model_calls_at_once)",
+                    retry_after=wait,
+                )
             self._pause(wait)
 
     def settle(self, call: Call, usage: Usage | None, share: float = 1.0) -> None:
@@ -268,13 +291,29 @@ class Meter:
                 retry_after=(tomorrow - now).total_seconds() + 1.0,
             )
 
-    def _seconds_to_wait(self, today: list[Call], now: datetime) -> float:
-        since = now - timedelta(minutes=1)
-        recent = [one.at for one in today if since < one.at <= now and one.calls == 1]
+    def _seconds_to_wait(self, calls: list[Call], now: datetime) -> float:
+        single = [one for one in calls if one.calls == 1 and one.at <= now]
+        return max(
+            self._until_the_minute_has_room(single, now), self._until_one_is_back(single, now)
+        )
+
+    def _until_the_minute_has_room(self, single: list[Call], now: datetime) -> float:
+        since = now - _MINUTE
+        recent = [one.at for one in single if since < one.at]
         most = self.settings.model_calls_per_minute
         if len(recent) < most:
             return 0.0
         return max(0.05, (recent[-most] - since).total_seconds())
+
+    def _until_one_is_back(self, single: list[Call], now: datetime) -> float:
+        """Return after how long to look again; whoever was killed is not waited for longer."""
+        most = self.settings.model_calls_at_once
+        since = now - self._longest_call()
+        out = [one for one in single if one.state == "open" and since < one.at]
+        return _LOOK_SECONDS if most and len(out) >= most else 0.0
+
+    def _longest_call(self) -> timedelta:
+        return timedelta(seconds=self.settings.model_timeout_seconds + _GRACE_SECONDS)
 
 
 def patient(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from hypatia_mem.errors import ConfigError
 from hypatia_mem.memory.spend import Meter
 from hypatia_mem.memory.summarise.messages_api import MessagesApi
 from hypatia_mem.memory.summarise.onlyone import only_one
 from hypatia_mem.memory.summarise.prompted import Usage
 from hypatia_mem.memory.summarise.protocol import FailureKind, SummaryFailed
 from tests.memory.cascade_kit import NOW, fill, links, run, settings, talk
-from tests.memory.model_server import ModelServer
+from tests.memory.model_server import ModelServer, Step
 
 KEY = "sk-ant-mine"
+API = MessagesApi(KEY)
 GOOD = (
     "NAME: retry queue\n- The retry queue loses jobs in module_0.py after 0 runs.\n"
     "- It was seen before and nobody knew why."
@@ -119,3 +122,96 @@ def test_pictures_encoded_data_reasoning_and_our_own_lines_are_not_sent(home, mo
         assert gone not in sent
     assert sent.count("The retry queue loses jobs in module_0.py after 0 runs.") == 6
     assert {item for _, item in links(home)} == {"msg-s-1-1", "msg-s-1-2"}
+
+
+# --- the two limits, together and beyond midnight -------------------------------------------------
+
+
+def limited(home, clock, **settings_):
+    one = meter(home, clock, settings_.pop("rate", 5))
+    one.settings = replace(one.settings, **settings_)
+    return one
+
+
+def test_midnight_begins_no_new_minute(home):
+    clock = Clock()
+    clock.now = NOW.replace(hour=23, minute=59, second=30)
+    one = meter(home, clock, 2)
+    at = [one.reserve(Usage(10, 10)).at for _ in range(5)]
+    assert at[0].day != at[-1].day
+    for begin in at:
+        assert sum(begin <= moment < begin + timedelta(seconds=60) for moment in at) <= 2
+
+
+def test_whoever_would_rather_fail_than_wait_is_told_when_there_is_room(home):
+    clock = Clock()
+    one = limited(home, clock, rate=2, model_fail_fast=True)
+    one._pause = None  # nobody waits
+    first = one.reserve(Usage(10, 10)).at
+    clock.wait(20)
+    one.reserve(Usage(10, 10))
+    for _ in range(2):  # a refusal is no call
+        with pytest.raises(SummaryFailed, match="model_calls_per_minute") as failed:
+            one.reserve(Usage(10, 10))
+        assert (failed.value.failure, failed.value.retry_after) == (FailureKind.RATE, 40)
+    clock.wait(40)
+    assert one.reserve(Usage(10, 10)).at == first + timedelta(seconds=60)
+
+
+def test_never_more_than_so_many_at_once_whoever_asks(home):
+    clock = Clock()
+    first, second = (limited(home, clock, model_calls_at_once=2) for _ in range(2))
+    out = [first.reserve(Usage(10, 10)), second.reserve(Usage(10, 10))]
+    waited = []
+
+    def wait(seconds):
+        clock.wait(seconds)
+        waited.append(seconds)
+        if len(waited) == 3:
+            second.settle(replace(out[1], state="done"), Usage(1, 1))
+
+    first._pause = wait
+    first.reserve(Usage(10, 10))
+    assert len(waited) == 3, "it went on as soon as one was back"
+    hasty = limited(home, clock, model_calls_at_once=2, model_fail_fast=True)
+    with pytest.raises(SummaryFailed, match="model_calls_at_once"):
+        hasty.reserve(Usage(10, 10))
+    assert limited(home, clock).reserve(Usage(10, 10)), "without a limit of its own"
+
+
+def test_a_call_that_never_comes_back_is_not_waited_for_for_ever(home):
+    clock = Clock()
+    one = limited(home, clock, model_calls_at_once=1, model_timeout_seconds=100)
+    at = [one.reserve(Usage(10, 10)).at for _ in range(2)]
+    assert 110 <= (at[1] - at[0]).total_seconds() < 112
+
+
+def test_more_at_once_than_in_a_minute_is_refused(home):
+    for at_once, rate in ((3, 3), (0, 1)):
+        Meter(home, settings(model_calls_at_once=at_once, model_calls_per_minute=rate), API)
+    with pytest.raises(ConfigError, match="model_calls_at_once is 4"):
+        Meter(home, settings(model_calls_at_once=4, model_calls_per_minute=3), API)
+
+
+def test_what_was_made_before_a_limit_is_kept_and_the_rest_comes_later(home, model):
+    fill(home, talk(3))
+    config = settings(
+        summary_by="anthropic", anthropic_url=model.url, model_calls_per_minute=2,
+        model_fail_fast=True,
+    )  # fmt: skip
+    report = run(home, config)
+    assert len(report.made) == len(links(home)) == len(model.questions) == 2
+    assert "model_calls_per_minute" in report.paused
+    assert len(run(home, config, now=NOW + timedelta(minutes=2)).made) == 1
+    assert len(links(home)) == 3
+
+
+def test_what_was_made_before_and_after_a_failure_is_kept(home, model):
+    fill(home, talk(3))
+    model.says(GOOD, Step(""), GOOD)
+    config = settings(summary_by="anthropic", anthropic_url=model.url)
+    report = run(home, config)
+    assert (len(report.made), len(report.failed)) == (2, 1)
+    assert len(links(home)) == 2
+    assert len(run(home, config, now=NOW + timedelta(minutes=2)).made) == 1
+    assert len(links(home)) == 3
