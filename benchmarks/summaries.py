@@ -21,7 +21,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1])]
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+
+from hook import machine  # noqa: E402 - beside this file
 
 from hypatia_mem.memory.summarise import words  # noqa: E402 - the clone, not an installed version
 from hypatia_mem.memory.summarise.extractive import choose  # noqa: E402
@@ -203,11 +205,16 @@ def main() -> None:
         cpu = min(spent)
         print(f"{name:<24}{row[0]:>7.1f}{row[1]:>7.1f}{row[2]:>7.1f}{length:>7.0f}{cpu:>8.1f}")
         results[name] = {
-            "rouge_1": row[0], "rouge_2": row[1], "rouge_l": row[2], "words": length,
-            "cpu_ms_per_100_turns": cpu,
+            "rouge_1": round(row[0], 1), "rouge_2": round(row[1], 1), "rouge_l": round(row[2], 1),
+            "words": round(length), "cpu_ms_per_100_turns": round(cpu, 1),
         }  # fmt: skip
     if options.out:
-        options.out.write_text(json.dumps(results, indent=1) + "\n")
+        whole = {
+            "benchmark": "summaries", "machine": machine(sys.executable), "sessions": len(data),
+            "turns": turns, "results": results,
+        }  # fmt: skip
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(whole, indent=2) + "\n")
 
 
 if __name__ == "__main__":
