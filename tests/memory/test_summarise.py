@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import datetime
 
 import pytest
@@ -187,6 +190,37 @@ def test_what_the_person_decided_is_kept_beside_long_answers():
         )
     )
     assert any("From now on" in one.text and one.speaker == "user" for one in said.sentences)
+
+
+TIES = """
+from datetime import datetime
+from hypatia_mem.memory.summarise import words
+from hypatia_mem.memory.summarise.extractive import Extractive
+from hypatia_mem.memory.summarise.protocol import Item, Request
+texts = [
+    f"Decided: {name} {n} uses a lock because of the race in src/{name}_{n}.py line {n}7."
+    for name in ("gadget", "widget", "sprocket") for n in range(5)
+]
+at = datetime(2026, 11, 30)
+items = tuple(Item(f"m{n}", text, "assistant", "s-1", at) for n, text in enumerate(texts))
+draft = Extractive().summarise(Request(1, items, 60, words.idf_of(texts)))
+print([sentence.text for sentence in draft.sentences])
+"""
+
+
+def test_another_process_chooses_the_same():
+    """What a plan shows is what is done: neither depends on the order of a set."""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", TIES],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in range(6)
+    }
+    assert len(told) == 1
 
 
 def test_code_is_not_chosen_before_the_sentences_about_it():

@@ -14,7 +14,7 @@ import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import fsum, sqrt
 
 from hypatia_mem.memory.summarise import facts, words
 from hypatia_mem.memory.summarise.protocol import (
@@ -80,9 +80,10 @@ def choose(units: Sequence[Unit], max_words: int, idf: Mapping[str, float]) -> l
     bias = [_bias(unit, length) for unit, length in zip(units, lengths, strict=True)]
     scale = [b / (length + _SOFTEN) ** _LENGTH for b, length in zip(bias, lengths, strict=True)]
     # A unit's gain only shrinks as others are chosen, so an old value is a bound: most are never
-    # computed again.
+    # computed again. The sums are exact: those of a set would be other ones in every process, and
+    # what a plan showed would not be what is done.
     heap = [
-        (-scale[n] * sum(weights[one] for one in concepts[n]) or -1e-9 * bias[n], n)
+        (-scale[n] * fsum(weights[one] for one in concepts[n]) or -1e-9 * bias[n], n)
         for n in range(len(units))
     ]
     heapq.heapify(heap)
@@ -93,7 +94,7 @@ def choose(units: Sequence[Unit], max_words: int, idf: Mapping[str, float]) -> l
         bound, n = heapq.heappop(heap)
         if lengths[n] > room and taken:
             continue
-        gain = scale[n] * sum(weights[one] for one in concepts[n] if one not in covered)
+        gain = scale[n] * fsum(weights[one] for one in concepts[n] if one not in covered)
         if taken and gain <= 0:
             continue
         if heap and gain < -heap[0][0] - 1e-12 and -bound > gain + 1e-12:
