@@ -43,6 +43,7 @@ __all__ = [
 KINDS = ("rule", "taboo", "memory")
 SORTS = ("preference", "procedure")  # of memories, each with a tag of its own
 _LOG = logging.getLogger("hypatia_mem")
+_FACTS = 500  # that are looked through for what says the same as something forgotten
 # Words that say nothing about which memory is meant.
 _EMPTY_WORDS = frozenset(
     {
@@ -271,7 +272,7 @@ def forget(
     with open_store(home, write=False) as store:
         candidates = forgettable(store, scope, ids)
         plan = plan_forget(candidates, query, ids=ids)
-        plan = replace(plan, alike=_alike(store, candidates, plan))
+        plan = replace(plan, alike=_alike(store, candidates, plan, scope, now))
     if dry_run or not plan.chosen:
         return plan
     said = [one.name for one in plan.matches if one.kind == "message" and one.name in plan.chosen]
@@ -468,13 +469,27 @@ def _redacted(entry: Entry) -> Entry:
     return replace(entry, name=redact_text(entry.name), content=redact_text(entry.content))
 
 
-def _alike(store: Store, candidates: Sequence[Entry], plan: ForgetPlan) -> tuple[str, ...]:
-    """Return the other memories that say what the chosen ones say, or something like it."""
-    from hypatia_mem.store import graves
+def _alike(
+    store: Store, candidates: Sequence[Entry], plan: ForgetPlan, scope: str, now: datetime
+) -> tuple[str, ...]:
+    """Return what else says what the chosen ones say, or something like it, and is kept.
+
+    Goals, open threads and facts are among it: a session is told them, or finds them by asking.
+    """
+    from hypatia_mem.store import episodes, graves, listing
 
     said = [one.content for one in plan.matches if one.name in plan.chosen and one.content]
-    others = {one.name: one.content for one in candidates if one.name not in plan.chosen}
-    return tuple(graves.alike(store, said, others)) if said else ()
+    if not said:
+        return ()
+    within = [scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]
+    every = [
+        *candidates,
+        *episodes.goals(store, within, at=now),
+        *episodes.threads(store, within, at=now),
+        *listing.entries_tagged(store, "fact", within, at=now, limit=_FACTS),
+    ]
+    others = {one.name: one.content for one in every if one.name not in plan.chosen}
+    return tuple(graves.alike(store, said, others))
 
 
 def _match(entry: Entry, *, complete: bool) -> Match:

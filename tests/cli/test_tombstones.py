@@ -245,3 +245,15 @@ def test_who_forgets_is_told_what_says_it_in_other_words(person, agent):
     assert LIKE in person("rules").out
     again = person("forget", "--id", also)
     assert "Kept" not in again.out
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [("goal", "set", VALUE), ("goal", "set", LIKE), ("fact", "set", "how it is tested", VALUE)],
+)
+def test_who_forgets_is_told_of_the_goals_and_facts_that_say_it(person, kept):
+    """A session is told the one unasked and finds the other: nobody may take it for gone."""
+    stays = person(*kept, "--json").json["name"]
+    person("goal", "set", OTHER)
+    made = person("remember", VALUE, "--kind", "rule", "--json").json["name"]
+    assert person("forget", "--id", made, "--json").json["alike"] == [stays]
