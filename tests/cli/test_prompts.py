@@ -129,3 +129,13 @@ def test_which_prompts_made_a_summary_is_recorded(home, command):
     assert Prompts.of(home).digest != before
     command("reset", "resummary")
     assert Prompts.of(home).digest == before
+
+
+def test_a_secret_is_told_to_no_model(home, command):
+    secret = "ghp_" + "Zk3vQ9xT1mB7cR5dW8yL2nH6" + "pJ4sF0aGuE1q"
+    code, _, err = command("edit", "summary", "--text", f"Sign in with {secret} first.")
+    assert code == 2
+    assert "looks like a secret" in err
+    assert secret not in err
+    assert not any(secret in path.read_text() for path in home.rglob("*.md"))
+    assert command("edit", "summary", "--text", "Leave out passwords and tokens.")[0] == 0

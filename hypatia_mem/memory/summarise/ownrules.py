@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from hypatia_mem.capture.redact import redact_text
 from hypatia_mem.config.file import write_text
 from hypatia_mem.errors import ConfigError, UsageError
 from hypatia_mem.memory.summarise.prompts import KINDS, SLOT, built_in
@@ -65,7 +66,8 @@ def read(home: Path, kind: str) -> str:
 def write(home: Path, kind: str, text: str) -> Rules:
     """Keep own rules; a blank text goes back to the built-in ones. Returns those in force.
 
-    Raises UsageError for another kind or a text too long, ConfigError where it cannot be written.
+    Raises UsageError for another kind, a text too long or one that holds a secret (every question
+    would give it away), ConfigError where it cannot be written.
     """
     path = path_of(home, kind)
     if len(text) > MOST:
@@ -76,6 +78,11 @@ def write(home: Path, kind: str, text: str) -> Rules:
     if not text.strip():
         remove(home, kind)
         return rules_of(home, kind)
+    if redact_text(text) != text:
+        raise UsageError(
+            "these rules hold what looks like a secret, and would tell it with every question",
+            hint="Say them without it. Nothing was changed.",
+        )
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_text(path, text.strip() + "\n")
