@@ -45,9 +45,16 @@ def list_(as_json: AsJson = False) -> None:
       hypatia-mem preset list
     """
     from hypatia_mem.config import presets
+    from hypatia_mem.errors import ConfigError
 
     home = context.home()
-    found = [presets.read(home, name) for name in presets.names(home)]
+    found = []
+    for name in presets.names(home):
+        try:
+            found.append(presets.read(home, name))
+        except ConfigError as error:  # one that is broken hides no other
+            found.append(presets.Preset(name, {}, (error.message,)))
+            warn(f"Note: {error.message}")
     if as_json:
         print_json([_row(one) for one in found])
         return

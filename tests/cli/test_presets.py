@@ -179,3 +179,14 @@ def test_one_is_taken_away_on_purpose(home, command):
     assert "old" in command("list")[1]
     command("drop", "old")
     assert command("list")[1] == "There are none.\n"
+
+
+def test_a_broken_preset_hides_no_other(home, command):
+    command("save", "quiet")
+    (home / "presets" / "bad.toml").write_bytes(b"\xff\xfe")
+    code, out, err = command("list", "--json")
+    assert code == 0
+    rows = {row["preset"]: row["left_out"] for row in json.loads(out)}
+    assert rows["quiet"] == []
+    assert "is not TOML" in rows["bad"][0]
+    assert "is not TOML" in err
