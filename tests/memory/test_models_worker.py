@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from hypatia_mem.capture import spool
-from hypatia_mem.config import set_value
+from hypatia_mem.capture import paths, spool
+from hypatia_mem.config import load_settings, set_value, write_hook_conf
 from hypatia_mem.store.connection import open_store
+from hypatia_mem.worker import state
+from tests.capture import hook_kit
 from tests.memory.cascade_kit import summaries, talk
 from tests.memory.model_server import ModelServer, Step
 
@@ -104,3 +108,46 @@ def test_the_worker_condenses_by_itself_and_its_log_holds_no_words(home, model, 
     assert "Cascade: +1 summary 1" in log
     for words in ("retry queue loses", "nobody knew", "sk-mine"):
         assert words not in log
+
+
+@pytest.mark.deep
+def test_no_prompt_waits_for_the_model_and_its_answer_comes_all_the_same(home, model, tmp_path):
+    """A full context: the hook starts the worker, the model sleeps, the person goes on typing."""
+    awake = threading.Event()
+    model.meanwhile = lambda: awake.wait(50)
+    model.says(GOOD)
+    write_hook_conf(home, load_settings(home), python=sys.executable, worker_path=str(ROOT))
+    quiet = tmp_path / "quiet"
+    paths.ensure_home(str(quiet))
+    said(home, "s-1", talk(1)[0])
+    prompt(home, "the first prompt")
+    try:
+        until(lambda: model.asked)
+        own, beside = [], []
+        for n in range(9):  # by turns, so that what else the machine does meets both
+            own.append(prompt(quiet, f"prompt {n}"))
+            beside.append(prompt(home, f"prompt {n}"))
+        assert summaries(home) == [], "the model still sleeps"
+        assert len(model.asked) == 1
+        assert min(beside) < 2 * min(own)
+        assert sorted(beside)[4] < 3 * sorted(own)[4]
+        assert not list(quiet.glob("worker*")), "there nobody is at work"
+    finally:
+        awake.set()
+    try:
+        until(lambda: summaries(home))
+        assert [one.name for one in summaries(home)] == ["retry-queue-report"]
+    finally:  # it would stay for what the hook caught and no transcript shows yet
+        os.kill(state(home).pid, signal.SIGTERM)
+        until(lambda: not state(home).running)
+
+
+def prompt(home, text):
+    """Type a prompt through the real hook; return the seconds that it took."""
+    env = {**os.environ, "HYPATIA_MEM_HOME": str(home), "ANTHROPIC_API_KEY": "sk-mine"}
+    began = time.monotonic()
+    done = hook_kit.run(hook_kit.event(prompt=text, cwd=str(home.parent)), env=env)
+    took = time.monotonic() - began
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert any(text.encode() in file.read_bytes() for file in (home / "spool").rglob("*.jsonl"))
+    return took
