@@ -440,6 +440,8 @@ def residue(store: Store, pieces: Sequence[str]) -> dict[str, int]:
             "version": "name NOT IN (SELECT name FROM entry)",
             "statement_version": "triple NOT IN (SELECT triple FROM statement)",
             "touched": "name NOT IN (SELECT name FROM entry UNION SELECT triple FROM statement)",
+            "image": "key NOT IN (SELECT name FROM entry UNION SELECT triple FROM statement"
+            " UNION SELECT id FROM session)",
             "message": "NOT EXISTS (SELECT 1 FROM entry WHERE kind = 'message' AND"
             ' session_id = "message".session_id AND turn = "message".turn)',
         }.get(table, "true")

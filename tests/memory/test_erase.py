@@ -21,7 +21,7 @@ from hypatia_mem import worker
 from hypatia_mem.capture import hook, paths, spool
 from hypatia_mem.config import Settings
 from hypatia_mem.errors import Conflict, NotFound, Refused, StoreBusy, StoreError
-from hypatia_mem.memory import backup, curate, erase, history, typed
+from hypatia_mem.memory import backup, curate, erase, history, propagation, typed
 from hypatia_mem.memory.cascade import running as cascade
 from hypatia_mem.memory.erasing import client, job, places, proof, steps
 from hypatia_mem.memory.erasing.pieces import Pieces, pieces_of
@@ -30,7 +30,7 @@ from hypatia_mem.memory.sharing import archive
 from hypatia_mem.memory.vectors import embedding
 from hypatia_mem.memory.vectors.lexical import Lexical
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
-from hypatia_mem.store import snapshot
+from hypatia_mem.store import erasing, snapshot
 from hypatia_mem.store.connection import open_store
 from hypatia_mem.store.lease import lease
 from hypatia_mem.store.search import SearchIndex
@@ -582,3 +582,26 @@ def test_blanking_the_spool_moves_no_cursor(own: World) -> None:
     kept = [one for s in spool.segments(str(own.home)) for one in spool.iter_records(s.path)]
     assert all(isinstance(one, spool.Record) for one in kept)
     assert len(kept) >= 10
+
+
+def test_what_an_undoing_keeps_of_things_that_stay_is_no_residue(home: Path) -> None:
+    """Two sessions ran the same tests; one was deleted and taken back, the other is erased."""
+    at = datetime(2026, 11, 30, 9)
+    author = Author(Channel.CLI_PERSON, "person")
+    shared = (
+        {"type": "tool_result", "id": "t1", "text": "3 tests of the marmalade parser passed"},
+    )
+    for session in ("s-1", "s-2"):
+        said = Message(
+            session, f"{session}-1", "assistant", f"Done in {session}.", at, parts=shared
+        )
+        with open_store(home, write=True) as store, store.transaction(author, now=at) as txn:
+            txn.put_session(Session(session, project="app", updated_at=at, ended_at=at))
+            txn.put_messages(session, [said], "app")
+    propagation.delete(home, ["s-1"], scopes=["app"], author=author, now=at + timedelta(hours=3))
+    piece = "3 tests of the marmalade parser passed"
+    with open_store(home, write=False) as store:
+        assert erasing.residue(store, [piece]) == {"image": 1}, "of what is gone it is one"
+    history.undo(home, None, scopes=["app"], author=author, now=at + timedelta(hours=4))
+    with open_store(home, write=False) as store:
+        assert erasing.residue(store, [piece]) == {}
