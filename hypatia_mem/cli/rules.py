@@ -98,11 +98,13 @@ def check(
     """Check the ten rules of the memory itself, in every project; exit code 1 when one is broken.
 
     No secret is stored, no message is missing, lessons have their sources, summaries condense,
-    tags and scopes are right, and what nobody said does not count. Changes nothing.
+    tags and scopes are right, and what nobody said does not count. Rule 1 is the scan for secrets:
+    every stored entry and statement is put before the redactor that the hooks use. Changes nothing.
 
     \b
     Example:
       hypatia-mem rules check
+      hypatia-mem rules check --rule 1
     """
     from hypatia_mem.config import load_settings
     from hypatia_mem.memory import conduct

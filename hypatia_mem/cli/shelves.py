@@ -116,7 +116,8 @@ def export(
     it. Forgotten things are there only as keyed digests, with the key, so that they stay
     forgotten where the export is imported; keep it as private as the memory. An export that is
     given away is made with --share: nothing that is rejected, suppressed or waits for a review is
-    in it, no reasons, no digests and no key.
+    in it, no reasons, no digests and no key. Secrets in a text are redacted in either, as a hook
+    would have; kept files are copied as they are.
 
     \b
     Example:
@@ -135,9 +136,10 @@ def export(
         "rows": dict(done.counts),
         "files": done.files,
         "missing": list(done.missing),
+        "redacted": done.redacted,
     }
     text = f"Exported shelf '{name}' to {done.folder}\n  {_counted(done.counts, done.files)}"
-    emit(machine, text, as_json)
+    emit(machine, text + _redacted(done.redacted), as_json)
 
 
 def import_(
@@ -149,7 +151,8 @@ def import_(
 ) -> None:
     """Take an export into an empty shelf, after every file in it was verified.
 
-    What was forgotten, there, here, or in any other connected shelf, is not taken in. An import
+    What was forgotten, there, here, or in any other connected shelf, is not taken in, and secrets
+    in a text are redacted. An import
     that was interrupted goes on where it stopped when it is started again. Another machine knows
     nothing of it: make the export anew after something was forgotten.
 
@@ -179,6 +182,7 @@ def import_(
         "refused": done.refused,
         "refused_elsewhere": dict(done.elsewhere),
         "unasked": dict(done.unasked),
+        "redacted": done.redacted,
         "dry_run": dry_run,
     }
     verb = "Would import" if dry_run else "Imported"
@@ -190,7 +194,14 @@ def import_(
         lines.append(f"  {done.refused} left out: forgotten before")
     for name, count in done.elsewhere.items():
         lines.append(f"  {count} left out: forgotten in shelf '{name}'")
-    emit(machine, "\n".join(lines), as_json)
+    emit(machine, "\n".join(lines) + _redacted(done.redacted), as_json)
+
+
+def _redacted(count: int) -> str:
+    """Say in how many texts a secret was, nothing for none."""
+    if not count:
+        return ""
+    return f"\n  {count} {'text' if count == 1 else 'texts'} with a secret, which was redacted"
 
 
 def _counted(counts: Mapping[str, int], files: int) -> str:

@@ -25,6 +25,7 @@ from hypatia_mem.capture import paths
 from hypatia_mem.memory import projects
 from hypatia_mem.memory.listed import choose, rules_block
 from hypatia_mem.memory.quoting import quote_block, quote_line, units
+from hypatia_mem.memory.redaction import without_secrets
 from hypatia_mem.model import GLOBAL_SCOPE, Entry, Message, Session
 
 if TYPE_CHECKING:
@@ -161,8 +162,8 @@ def _material(
     marks = marking.marks(store, entries, now=known_at is None)
     last = _last_exchange(found, tuple(one.content for one in left))
     if last is not None:
-        last = _without_forgotten(store, last, [scope])
-    return list(entries), last, marks
+        last = _without_secrets(_without_forgotten(store, last, [scope]))
+    return [replace(one, content=without_secrets(one.content)) for one in entries], last, marks
 
 
 def render_briefs(
@@ -294,6 +295,21 @@ def _without_forgotten(store: Store, last: LastExchange, scopes: Sequence[str]) 
         text = re.sub(r"\s{2,}", " [...] ", f" {told[name]} ").strip()
         last = replace(last, **{name: replace(getattr(last, name), text=text)})
     return last
+
+
+def _without_secrets(last: LastExchange) -> LastExchange:
+    """Return the exchange as a hook would have written it: another program may have let one in."""
+    session = last.session
+    session = replace(
+        session,
+        title=without_secrets(session.title),
+        git_branch=without_secrets(session.git_branch),
+    )
+    prompt, answer = (
+        one and replace(one, text=without_secrets(one.text)) for one in (last.prompt, last.answer)
+    )
+    left = tuple(without_secrets(one) for one in last.left_open)
+    return replace(last, session=session, prompt=prompt, answer=answer, left_open=left)
 
 
 def _ends(text: str) -> str:

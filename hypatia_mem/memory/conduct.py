@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from hypatia_mem.memory.redaction import without_secrets
 from hypatia_mem.store import conduct as reading
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ _Answer = TypeVar("_Answer")
 MOST_NAMES = 5  # that a finding gives as examples
 EVERY = 5  # prompts: so often at least a finished piece of work is looked for
 PATIENCE = timedelta(hours=1)  # in which what a hook noted should be in the store
+_ERASING = {
+    "entry": "Erase it for good: hypatia-mem erase --id NAME",
+    "statement": "A statement goes with what it is about: hypatia-mem erase --id SUBJECT",
+}
 _HEADING = re.compile(r"^##+[ \t]+(.+?)[ \t]*$", re.MULTILINE)
 _CHAIN = ("context", "initial attempt", "why it was wrong", "correct approach", "lesson")
 _MARKS = {"initial attempt", "why it was wrong", "correct approach"}  # of a correction chain
@@ -115,24 +120,17 @@ def _finding(rule: Rule, broken: list[_Broken]) -> Finding:
 
 def _no_secrets(memory: _Memory) -> Iterator[_Broken]:
     """Ask the redactor of every text: it has to find nothing that it would take out."""
-    from hypatia_mem.capture.hints import may_hold_secret
-    from hypatia_mem.capture.redact import redact_text
-
-    held: list[str] = []
-    for table in ("entry", "statement"):
+    for table, remedy in _ERASING.items():
+        held: list[str] = []
         after = ""
         while page := memory.ask(partial(reading.texts, table=table, after=after)):
-            held += [
-                redact_text(name)
-                for name, text in page
-                if may_hold_secret(text.encode("utf-8", "replace")) and redact_text(text) != text
-            ]
+            held += [without_secrets(name) for name, text in page if without_secrets(text) != text]
             after = page[-1][0]
-    yield _Broken(
-        held,
-        "text that looks like a key, a password or a token",
-        "Erase it for good: hypatia-mem forget --id NAME",
-    )
+        yield _Broken(
+            held,
+            f"{table} that holds what looks like a key, a password or a token",
+            remedy,
+        )
 
 
 def _complete_log(memory: _Memory) -> Iterator[_Broken]:

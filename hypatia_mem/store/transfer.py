@@ -28,6 +28,7 @@ __all__ = [
     "columns_of",
     "is_empty",
     "is_new",
+    "names_with",
     "read_rows",
     "steps_of",
 ]
@@ -108,6 +109,12 @@ def read_rows(
                 name: value.isoformat() if isinstance(value, datetime) else value
                 for name, value in zip(names, row, strict=True)
             }
+
+
+def names_with(connection: duckdb.DuckDBPyConnection, part: str) -> list[str]:
+    """Return the names of the entries of a copy in which ``part`` stands."""
+    found = connection.execute("SELECT name FROM entry WHERE contains(name, ?)", [part]).fetchall()
+    return [str(name) for (name,) in found]
 
 
 def steps_of(connection: duckdb.DuckDBPyConnection | Store) -> list[str]:

@@ -448,3 +448,17 @@ def test_a_kept_file_that_is_gone_is_told(given, home, tmp_path):
 
     assert done.code == 0
     assert "archive://deep/fig.png, and there is no such file" in done.err
+
+
+def test_both_ways_say_how_many_texts_held_a_secret(cli, home, tmp_path):
+    """None is said of a memory without one."""
+    cli("remember", "no mocks")
+    assert cli("export", "default", str(tmp_path / "a"), "--json").json["redacted"] == 0
+    assert "secret" not in cli("export", "default", str(tmp_path / "b")).out
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.HOOK), now=AT) as txn,
+    ):
+        txn.put_entry(Entry("leak", "token ghp_" + "a1B2" * 9, scopes=("app",)))
+    assert cli("export", "default", str(tmp_path / "c"), "--json").json["redacted"] == 1
+    assert "1 text with a secret" in cli("export", "default", str(tmp_path / "d"), "--share").out

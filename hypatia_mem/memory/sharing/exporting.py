@@ -38,6 +38,7 @@ class Exported:
     counts: Mapping[str, int]
     files: int
     missing: tuple[str, ...] = ()
+    redacted: int = 0  # texts in which a secret was
 
 
 def export_shelf(
@@ -48,7 +49,7 @@ def export_shelf(
     ``shared`` is for an export that is given away: it holds what default reads return and nothing
     else, neither what is withheld nor digests of what was forgotten and their key. Raises Conflict
     when the folder is there and not empty, UsageError for one inside the memory, and what the store
-    raises; then no folder is left behind.
+    raises; then no folder is left behind. No secret that the redactor knows goes along.
     """
     target = Path(os.path.realpath(folder.expanduser()))
     _check_target(home, target)
@@ -79,6 +80,7 @@ def _check_target(home: Path, target: Path) -> None:
 
 
 def _write_all(home: Path, partial: Path, target: Path, shelf: str, *, shared: bool) -> Exported:
+    from hypatia_mem.memory.sharing import redacting
     from hypatia_mem.store import keys, snapshot, transfer
     from hypatia_mem.store.connection import attached
 
@@ -88,21 +90,23 @@ def _write_all(home: Path, partial: Path, target: Path, shelf: str, *, shared: b
     figures: set[str] = set()
     with attached(copy, write=True) as connection:  # a log beside it is played back
         steps = transfer.steps_of(connection)
+        redactor = redacting.Redactor(transfer.names_with(connection, redacting.MARK))
         for table in transfer.TABLES:
             if shared and not transfer.is_shared(table):
                 continue
             rows = transfer.read_rows(connection, table, shared=shared)
             noted = _noting_figures(rows, figures) if table == "entry" else rows
-            files[f"{table}.jsonl"] = _write_lines(partial / f"{table}.jsonl", noted)
+            written = (redactor.row(table, row) for row in noted)
+            files[f"{table}.jsonl"] = _write_lines(partial / f"{table}.jsonl", written)
     for left in partial.glob(".*"):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     missing: list[str] = []
     for name in sorted(figures):
         source = _kept_file(home, name)
         if source is None:
-            missing.append(name)
+            missing.append(redactor.name(name))
         else:
-            inner = f"{archive.FOLDER}/{name}"
+            inner = f"{archive.FOLDER}/{redactor.name(name)}"
             files[inner] = copy_file(source, partial / inner)
     key_id = ""
     if not shared:
@@ -134,7 +138,7 @@ def _write_all(home: Path, partial: Path, target: Path, shelf: str, *, shared: b
         name.removesuffix(".jsonl"): one.rows for name, one in files.items() if one.rows is not None
     }
     archived = sum(name.startswith(archive.FOLDER + "/") for name in files)
-    return Exported(target, counts, archived, tuple(missing))
+    return Exported(target, counts, archived, tuple(missing), redactor.changed)
 
 
 def _noting_figures(rows: Iterable[dict[str, Any]], figures: set[str]) -> Iterator[dict[str, Any]]:

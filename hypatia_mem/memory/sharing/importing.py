@@ -25,6 +25,7 @@ from hypatia_mem.memory.sharing.transfer import (
 from hypatia_mem.model import Author, Channel
 
 if TYPE_CHECKING:
+    from hypatia_mem.memory.sharing.redacting import Redactor
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.elsewhere import Elsewhere
     from hypatia_mem.store.transfer import Column
@@ -43,7 +44,7 @@ class Imported:
     """What came in, by table; ``refused`` rows say what was forgotten before.
 
     ``elsewhere`` counts by name those that were forgotten in another memory of the person, and
-    ``unasked`` says why one of these could not be asked.
+    ``unasked`` says why one of these could not be asked. ``redacted`` texts held a secret.
     """
 
     counts: Mapping[str, int]
@@ -52,6 +53,7 @@ class Imported:
     elsewhere: Mapping[str, int] = field(default_factory=dict)
     unasked: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
+    redacted: int = 0
 
 
 def import_shelf(
@@ -65,10 +67,11 @@ def import_shelf(
 ) -> Imported:
     """Take an export into an empty shelf; ``dry_run`` verifies everything and stores nothing.
 
-    Tombstones win, the export's, the shelf's own and those of ``others``, the homes of the same
-    person's other memories: what they stand for is refused. An import that was cut short goes on
-    when the same one is started again. Raises NotFound when there is no export, Refused when a file
-    is not what the manifest says, Conflict when the shelf is not empty, StoreTooNew.
+    Secrets are redacted before anything else is asked. Tombstones win, the export's, the shelf's
+    own and those of ``others``, the homes of the same person's other memories: what they stand for
+    is refused. An import that was cut short goes on when the same one is started again. Raises
+    NotFound when there is no export, Refused when a file is not what the manifest says, Conflict
+    when the shelf is not empty, StoreTooNew.
     """
     from hypatia_mem.memory import curate
     from hypatia_mem.store import elsewhere
@@ -79,30 +82,46 @@ def import_shelf(
     manifest = read_manifest(source)
     asked = elsewhere.load(others or {})
     with open_store(home, write=not dry_run) as store:
-        _verify(store, manifest)
+        found = _verify(store, manifest)
         place = _check_shelf(store, manifest)
         if dry_run:
             counts = {
                 table: manifest.files[f"{table}.jsonl"].rows or 0 for table in manifest.tables
             }
-            return Imported(counts, len(manifest.archived), unasked=asked.unasked, dry_run=True)
+            return Imported(
+                counts,
+                len(manifest.archived),
+                unasked=asked.unasked,
+                dry_run=True,
+                redacted=found.changed,
+            )
         if _take_keys(store, manifest):
             SearchIndex(home).clear()  # its document ids were made with the key before
         author = replace(author, channel=Channel.IMPORT)
-        counts, refused, there = _take_in(store, manifest, place, asked, author, now)
+        redactor = found.again()
+        counts, refused, there = _take_in(store, manifest, place, asked, author, now, redactor)
         for name in manifest.archived:
-            _take_file(home, manifest.folder / archive.FOLDER / name, name)
+            _take_file(home, manifest.folder / archive.FOLDER / name, redactor.name(name))
         op_id = store.meta(_OPERATION) or None
         with store.transaction(author, now=now, op_id=op_id) as txn:
             Incoming(txn).finish()
             txn.set_meta(_PLACE, "")
     curate.refresh(home)
-    return Imported(counts, len(manifest.archived), refused, there, asked.unasked)
+    return Imported(
+        counts, len(manifest.archived), refused, there, asked.unasked, redacted=found.changed
+    )
 
 
-def _verify(store: Store, manifest: Manifest) -> None:
-    """Hold every file to the manifest, and every row to its table. Raises Refused."""
+def _verify(store: Store, manifest: Manifest) -> Redactor:
+    """Hold every file to the manifest, and every row to its table. Raises Refused.
+
+    The redactor that is returned has seen all rows, so that an import that goes on in the middle
+    gives the same names as before.
+    """
+    from hypatia_mem.memory.sharing.redacting import Redactor
     from hypatia_mem.store import transfer
+
+    redactor = Redactor()
 
     for name, said in manifest.files.items():
         made = hashlib.sha256()
@@ -115,12 +134,13 @@ def _verify(store: Store, manifest: Manifest) -> None:
                 size += len(chunk)
                 if table:
                     count += 1
-                    _parsed(table, columns, chunk, name, count)
+                    redactor.row(table, _parsed(table, columns, chunk, name, count))
         if (size, made.hexdigest()) != (said.size, said.digest) or (table and count != said.rows):
             raise Refused(
                 f"{name} was changed after the export was made",
                 hint="Nothing was imported. Take another copy of the export.",
             )
+    return redactor
 
 
 def _chunks(reader: BinaryIO) -> Iterator[bytes]:
@@ -190,6 +210,7 @@ def _take_in(
     asked: Elsewhere,
     author: Author,
     now: datetime,
+    redactor: Redactor,
 ) -> tuple[dict[str, int], int, dict[str, int]]:
     """Store the rows of all tables from a place on; return how many by table, and refused ones.
 
@@ -211,7 +232,7 @@ def _take_in(
             with store.transaction(author, now=now, op_id=op_id) as txn:
                 op_id = txn.op_id
                 incoming = Incoming(txn, asked)
-                counts[table] += incoming.put(table, batch)
+                counts[table] += incoming.put(table, [redactor.row(table, row) for row in batch])
                 txn.set_meta(_PLACE, f"{manifest.digest} {table} {last}")
                 txn.set_meta(_OPERATION, op_id)
             refused += incoming.refused
