@@ -94,6 +94,15 @@ class Conflict(HypatiaError):
     kind = "validation error"
 
 
+class ChangedLater(Conflict):
+    """An operation cannot be taken back because of a later one, whose id is ``operation``."""
+
+    def __init__(self, message: str, *, hint: str = "", operation: str = "") -> None:
+        """Keep which operation stands in the way."""
+        super().__init__(message, hint=hint)
+        self.operation = operation
+
+
 class StaleEdit(Conflict):
     """What is to be edited changed since it was read; carries all three states of the words."""
 

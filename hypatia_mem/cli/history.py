@@ -333,7 +333,14 @@ def _plain(value: object) -> object:
 def _report(outcome: Outcome, done: str, dry_run: bool, as_json: bool) -> None:
     details = dict(outcome.details)
     if dry_run:
-        details.pop("operation")
+        details.pop("operation", None)
+    first = details.get("first")
+    if first:  # it is planned when what was condensed since then is out of the way
+        machine = {"verb": outcome.verb, "target": outcome.name, "dry_run": True, **details}
+        emit(
+            machine, f"{done} {outcome.name}, and before it what was condensed since then.", as_json
+        )
+        return
     parts = [
         f"{word} {_listed(details[key])}"
         for key, word in (

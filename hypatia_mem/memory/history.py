@@ -8,13 +8,14 @@ revert is a new version, an undoing a new operation.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.errors import NotFound, Refused, UsageError
+from hypatia_mem.errors import ChangedLater, NotFound, Refused, UsageError
 from hypatia_mem.memory import curate
 from hypatia_mem.model import (
     PERSON_CHANNELS,
@@ -55,6 +56,7 @@ _REVERTED = (
 # Folders are claimed by the way, by whatever command is first run in them.
 _BY_THE_WAY = frozenset({"create project", "update root", "delete root"})
 _NOTHING = ("refuse ", "hide ", "show ")
+_CONDENSED = (" summary", " episode", " thread", " statement")
 _PAGE = 50
 
 
@@ -197,14 +199,14 @@ def undo(
 
     The last one passes over what was captured, over undoings and over what is undone already. What
     touched none of the scopes of ``reach`` (None: any) is refused, by whatever name.
-    Raises NotFound, Conflict, Refused; then nothing has changed.
+    Summaries that were condensed anew since then do not stand in the way: they are taken back
+    first, each as an operation of its own, and made again from what there is then.
+    Raises NotFound, Conflict, Refused; then nothing has changed but such summaries.
     """
-    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
+    with _reading(home) as store:
         op_id = _named(store, operation) if operation else _last_done(store, scopes)
         _refuse_beyond(store, op_id, reach)
-        outcome = txn.undo(op_id)
-        _leave_index(home, store, outcome, dry_run)
-    return outcome
+    return _turn(home, op_id, dry_run=dry_run, author=author, now=now)
 
 
 def redo(
@@ -218,15 +220,47 @@ def redo(
     now: datetime,
 ) -> Outcome:
     """Do again what was undone: the operation named, else the one that was undone last."""
-    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
+    with _reading(home) as store:
         op_id = _named(store, operation) if operation else _last_undone(store, scopes)
         _refuse_beyond(store, op_id, reach)
-        outcome = txn.redo(op_id)
-        _leave_index(home, store, outcome, dry_run)
-    return outcome
+    return _turn(home, op_id, dry_run=dry_run, author=author, now=now, again=True)
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _reading(home: Path) -> Iterator[Store]:
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        yield store
+
+
+def _turn(
+    home: Path, op_id: str, *, dry_run: bool, author: Author, now: datetime, again: bool = False
+) -> Outcome:
+    """Take an operation back, or do it again, past what was only condensed anew since then."""
+    from hypatia_mem.store import operations
+
+    while True:
+        try:
+            with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
+                outcome = txn.redo(op_id) if again else txn.undo(op_id)
+                _leave_index(home, store, outcome, dry_run)
+        except ChangedLater as later:
+            with _reading(home) as store:
+                passes = operations.is_condensing(store, later.operation)
+            if not passes or later.operation == op_id:
+                raise
+            if dry_run:
+                return Outcome(
+                    "redone" if again else "undone", op_id, details={"first": [later.operation]}
+                )
+            # It ends: each round takes one operation back that was done before the round began.
+            _turn(home, later.operation, dry_run=False, author=author, now=now)
+        else:
+            return outcome
 
 
 def _states(store: Store, words: Sequence[str]) -> list[State]:
@@ -316,8 +350,10 @@ def _counts(one: Operation) -> bool:
     """Tell whether an operation is one that a person means by the last one."""
     if one.undone or one.undoes or one.channel == Channel.HOOK:
         return False
-    did = {verb for verb in one.verbs if not verb.startswith(_NOTHING)}
-    return bool(did - _BY_THE_WAY)
+    did = {verb for verb in one.verbs if not verb.startswith(_NOTHING)} - _BY_THE_WAY
+    if one.channel == Channel.WORKER:  # what it condenses is made again: nobody means that
+        did = {verb for verb in did if not verb.endswith(_CONDENSED)}
+    return bool(did)
 
 
 def _is_in(store: Store, op_id: str, scopes: Sequence[str] | None) -> bool:

@@ -15,8 +15,8 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.errors import Conflict, NotFound, Refused
-from hypatia_mem.model import PERSON_CHANNELS
+from hypatia_mem.errors import ChangedLater, Conflict, NotFound, Refused
+from hypatia_mem.model import PERSON_CHANNELS, Channel
 from hypatia_mem.store import keys
 from hypatia_mem.store.versions import VERSIONS
 from hypatia_mem.store.writing import CAPTURE
@@ -32,6 +32,7 @@ __all__ = [
     "Plan",
     "Step",
     "find",
+    "is_condensing",
     "is_persons",
     "operations",
     "plan",
@@ -42,6 +43,7 @@ _STATES = frozenset({"create", "update", "delete", "forget", "rescope"})  # an e
 _CHANGES = _STATES | {"amend"}
 _ROWS = frozenset({"session", "project", "root"})  # kinds that are rows of small tables
 _SILENT = frozenset({"refuse", "hide", "show"})
+_CONDENSED = frozenset({"summary", "episode", "thread"})
 _SHOWN = 3  # so many names are named in a refusal
 
 
@@ -146,6 +148,29 @@ def is_persons(store: Store, op_id: str) -> bool:
         [op_id, list(PERSON_CHANNELS)],
     ).fetchone()
     return found is not None
+
+
+def is_condensing(store: Store, op_id: str) -> bool:
+    """Tell whether an operation only made what is condensed from the rest, and is made again.
+
+    So it is with the worker's summaries, episodes and threads, and with what a command condensed
+    without a model.
+    """
+    events = [one for one in _events(store, "op_id = ?", [op_id]) if one.verb not in _SILENT]
+    kinds = {one.kind for one in events}
+    if not kinds & _CONDENSED or kinds - _CONDENSED - {"statement"}:
+        return False
+    if all(one.channel == Channel.WORKER for one in events):
+        return True
+    found = store.execute(
+        """
+        SELECT producer FROM entry WHERE seq IN (SELECT unnest($1::BIGINT[]))
+        UNION SELECT producer FROM version WHERE seq IN (SELECT unnest($1::BIGINT[]))
+        """,
+        [[one.seq for one in events]],
+    ).fetchall()
+    made = all(one.verb == "create" for one in events)
+    return made and bool(found) and all(str(row[0]).startswith("extractive") for row in found)
 
 
 def find(store: Store, text: str) -> str:
@@ -506,8 +531,9 @@ def _changed_later(changed: Sequence[tuple[str, Event]]) -> Conflict:
     if not changed:
         return Conflict("something later depends on what this operation did")
     later = changed[0][1]
-    return Conflict(
+    return ChangedLater(
         f"{names}{more} changed later: {later.verb} {later.kind} at {later.at:%Y-%m-%d %H:%M:%S}"
         f" UTC, operation {later.op_id}",
         hint=f"Undo that first: hypatia-mem undo {later.op_id}",
+        operation=later.op_id,
     )

@@ -12,7 +12,7 @@ import pytest
 from hypatia_mem.cli.app import run
 from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
-from tests.memory.cascade_kit import NOW, fill, settings, summaries, talk
+from tests.memory.cascade_kit import NOW, assert_whole, fill, settings, summaries, talk
 from tests.memory.cascade_kit import run as condense
 
 LONG_AGO = NOW - timedelta(days=2)
@@ -219,3 +219,65 @@ def test_a_suppressed_turn_is_shown_nowhere_and_comes_back_whole(cli, home, proj
     assert "hello" in shown()
     assert cli("undo").code == 0
     assert shown().count("zebra") >= 3
+
+
+@pytest.fixture
+def condensed(home, project, once):
+    """A longer talk: what is condensed anew after a deletion has the names of what went."""
+
+    def make():
+        fill(home, talk(12), scope="app")
+        condense(home, settings(cascade_batch=4))
+
+    once(make)
+    return home
+
+
+def _dump(home):
+    """What is there to be seen: every live entry's words and every live statement."""
+    with open_store(home, write=False) as store:
+        entries = store.run("SELECT name, content FROM live_entry ORDER BY name")
+        links = store.run("SELECT subject, predicate, object FROM live_statement ORDER BY ALL")
+    return entries, links
+
+
+@pytest.mark.parametrize(
+    "line",
+    [("delete", "msg-s-1-2"), ("delete", "s-1:6-7"), ("delete-from", "msg-s-1-7")],
+    ids=" ".join,
+)
+def test_what_is_printed_to_take_it_back_takes_it_back(cli, condensed, line):
+    """Though the rest was condensed anew by the command itself, and by a pass after it."""
+    before = _dump(condensed)
+    op_id = cli(*line, "--json").json["op_id"]
+    after = _dump(condensed)
+    assert after != before
+    condense(condensed, settings(cascade_batch=4))
+    assert cli("undo", op_id, "--dry-run").code == 0
+    undone = cli("undo", op_id)
+    assert undone.code == 0, undone.err
+    assert _dump(condensed) == before
+    assert_whole(condensed)
+
+
+def test_the_last_operation_is_the_persons_and_not_what_was_condensed_since(cli, condensed):
+    before = _dump(condensed)
+    op_id = cli("delete", "msg-s-1-2", "--json").json["op_id"]
+    undone = cli("undo", "--json")
+    assert undone.code == 0, undone.err
+    assert undone.json["target"] == op_id
+    assert _dump(condensed) == before
+
+
+def test_a_summary_that_was_changed_since_then_still_stands_in_the_way(cli, person, condensed):
+    """Of those that were condensed anew: a person's words are nobody's to take back."""
+    before = {one.name for one in summaries(condensed)}
+    done = cli("delete", "msg-s-1-2", "--json").json
+    name = next(one for one in done["remade"] if one in before)
+    assert person("edit", name, "--text", "my own words")[0] == 0
+    there = _dump(condensed)
+    refused = cli("undo", done["op_id"])
+    assert refused.code == 1
+    assert "changed later" in refused.err
+    assert "my own words" in str(there)
+    assert _dump(condensed) == there
