@@ -225,6 +225,8 @@ def _say_plan(plan: Any, dry_run: bool) -> None:  # noqa: ANN401 - ForgetPlan, l
         if not chosen or match.name in chosen:
             say(f"  {match.name}  {_first_line(match.content)}")
     _say_alike(plan)
+    if chosen and dry_run:
+        say("Forgetting is final: undo does not bring it back. To keep its history: delete.")
     if not chosen:
         say(f'Choose with: hypatia-mem forget --id "{plan.matches[0].name}"')
 

@@ -72,6 +72,7 @@ def test_forget_one_clear_match(cli):
     done = cli("forget", "the staging URL")
 
     assert preview.out.startswith("Would remove:\n  memory:")
+    assert "Forgetting is final" in preview.out
     assert done.out.startswith("[hypatia-memory] Removed 1 entry and 1 relationship.\n")
     assert len(cli("rules", "--json").json) == 1
     assert cli("search", "staging").out == "No results found.\n"
