@@ -71,9 +71,12 @@ def test_a_short_result_is_told_as_it_is():
 
 def test_one_that_would_lose_a_fact_stays_whole():
     """A name too long to be told keeps the whole result."""
-    text = "\n".join(["boom", *(f"FAILED tests/{'x' * 200}{n}.py::t" for n in range(3))])
-
-    assert condense(result(text, failed=True, command="c " * 200)) != ""
+    for long in (200, 20):
+        names = [f"FAILED tests/{'x' * long}{n}.py::t" for n in range(3)]
+        text = "\n".join(["boom", *names, *("a line that says little" for _ in range(40))])
+        told = condense(result(text, failed=True, command="make"))
+        assert (told == text) is (long == 200)
+        assert all(name.removeprefix("FAILED ") in told for name in names)
     told = condense(result("Exit code 2\n" + "y\n" * 20, failed=True, command="make"))
     assert "exit code 2" in told
 
