@@ -134,7 +134,7 @@ def _verify(store: Store, manifest: Manifest) -> Redactor:
                 size += len(chunk)
                 if table:
                     count += 1
-                    redactor.row(table, _parsed(table, columns, chunk, name, count))
+                    redactor.look(table, count, _parsed(table, columns, chunk, name, count))
         if (size, made.hexdigest()) != (said.size, said.digest) or (table and count != said.rows):
             raise Refused(
                 f"{name} was changed after the export was made",
@@ -228,11 +228,11 @@ def _take_in(
         first = place[1] if table == place[0] else 0
         counts[table] = first
         columns = transfer.columns_of(store, table)
-        for last, batch in _batches(manifest.folder, table, columns, first):
+        for last, batch in _batches(manifest.folder, table, columns, first, redactor):
             with store.transaction(author, now=now, op_id=op_id) as txn:
                 op_id = txn.op_id
                 incoming = Incoming(txn, asked)
-                counts[table] += incoming.put(table, [redactor.row(table, row) for row in batch])
+                counts[table] += incoming.put(table, batch)
                 txn.set_meta(_PLACE, f"{manifest.digest} {table} {last}")
                 txn.set_meta(_OPERATION, op_id)
             refused += incoming.refused
@@ -241,7 +241,7 @@ def _take_in(
 
 
 def _batches(
-    folder: Path, table: str, columns: Sequence[Column], first: int
+    folder: Path, table: str, columns: Sequence[Column], first: int, redactor: Redactor
 ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Yield (number of the last line, rows) of a table after line ``first``, some at a time."""
     name = f"{table}.jsonl"
@@ -251,7 +251,8 @@ def _batches(
         for number, line in enumerate(reader, start=1):
             if number <= first:
                 continue
-            batch.append(_parsed(table, columns, line, name, number))
+            row = _parsed(table, columns, line, name, number)
+            batch.append(redactor.row(table, row) if (table, number) in redactor.lines else row)
             size += len(line)
             if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
                 yield number, batch

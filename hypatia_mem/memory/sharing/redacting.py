@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from hypatia_mem.capture.hints import may_hold_secret
@@ -35,6 +36,7 @@ _KEPT = {
 }  # fmt: skip
 _NAMES = {"entry": {"name"}, "statement": {"subject", "predicate", "object"}}
 _JSON = {("message", "parts"): "[]", ("statement", "synonyms"): "{}"}  # and what is empty there
+_SHORT = 64  # characters
 _WORDS = "\n## Content\n"  # behind it are a message's words
 _IDS = {"id", "tool_use_id", "type"}  # in the parts of a message
 
@@ -50,6 +52,7 @@ class Redactor:
         """Begin; ``taken`` are the names with a placeholder that entries bear already."""
         self.changed = 0
         self.marked: set[str] = set()  # such names among the rows that were looked at
+        self.lines: set[tuple[str, int]] = set()  # by table and number: where a secret was found
         self._taken = set(taken)
         self._names: dict[str, str] = {}
         self._digests: dict[str, tuple[str, str]] = {}  # of messages: what it was and is now
@@ -60,17 +63,26 @@ class Redactor:
         other = Redactor(self.marked)
         for name in self._names:
             other.name(name)
+        other.lines = self.lines
         other._digests = dict(self._digests)
         return other
+
+    def look(self, table: str, number: int, row: Mapping[str, Any]) -> None:
+        """Learn what is to be redacted in a row, the ``number``-th of its table."""
+        if self.row(table, row) != row:
+            self.lines.add((table, number))
 
     def row(self, table: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row without secrets, with the digests and names that go with it."""
         kept = _KEPT.get(table, set())
+        said = table == "entry" and row["kind"] == "message"
+        if said:
+            kept = kept | {"content"}
         made = {
             column: value if column in kept else self._value(table, column, value)
             for column, value in row.items()
         }
-        if table == "entry" and row["kind"] == "message":
+        if said:
             made["content"] = self._message(row["name"], row["content"])
         count = sum(_differing(row[column], made[column]) for column in row)
         self.changed += count
@@ -121,7 +133,10 @@ class Redactor:
             return SCHEME + self.name(value.removeprefix(SCHEME))
         if (table, column) in _JSON:
             return _in_json(value, _JSON[table, column])
-        return without_secrets(value)
+        return _short(value) if len(value) < _SHORT else without_secrets(value)
+
+
+_short = lru_cache(4096)(without_secrets)  # tags, scopes, branches: the same again and again
 
 
 def _in_json(text: str, empty: str) -> str:
