@@ -45,7 +45,9 @@ STORE = "memory.duckdb"
 SPOOL = "spool"
 SPOOL_QUARANTINE = "spool/quarantine"
 TURNS = "turns"
-AWAY = "turns/away"  # from when to when nothing was installed; the second is missing while it lasts
+# From when to when nothing was installed; the second is missing while it lasts. No session is
+# called so.
+AWAY = "turns/.away"
 LEFT_OUT = ".off"  # beside a session's counter: the prompts that are not to be kept
 INDEX = "index"
 BRIEFS = "briefs"

@@ -41,11 +41,7 @@ REGISTRY = {
     # which part of the graph is meant
     "memory.graph.selecting.select": {"cli.selecting.taken"},
     # who condenses, by which model, under which limits
-    "memory.summarise.choosing.choose": {
-        "memory.cascade.running._summariser",
-        "memory.episodes.running._summariser",
-        "memory.extract.asking._chosen",
-    },
+    "memory.summarise.choosing.choose": {"memory.cascade.running.model"},
     "memory.summarise.choosing.backend_of": {
         "memory.cascade.backfill._tools",
         "memory.cascade.backfill.recall",

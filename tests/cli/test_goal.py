@@ -13,10 +13,10 @@ from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
 
 AT = datetime(2026, 11, 30, 10)
-TODO = "The migration of the retry queue is not yet done."
+LEFT_OPEN = "The migration of the retry queue is not yet done."
 SAID = (
     ("user", "where do we keep the retry queue?"),
-    ("assistant", f"We decided to keep the retry queue in Postgres. {TODO}"),
+    ("assistant", f"We decided to keep the retry queue in Postgres. {LEFT_OPEN}"),
 )
 GOAL = ("goal", "set", "release 2.0", "--step", "freeze", "--step", "tag")
 
@@ -92,25 +92,25 @@ def test_what_cannot_be_done_says_what_to_do(cli, command, code, says):
 def test_an_episode_is_listed_shown_and_found(cli, talked):
     (row,) = cli("episodes", "--json").json
     assert row["name"] == "episode-s1-1-2"
-    assert row["open_threads"] == [{"text": TODO, "turn": 2}]
+    assert row["open_threads"] == [{"text": LEFT_OPEN, "turn": 2}]
     assert row["messages"] == ["msg-s1-2"]
 
-    assert f"- {TODO} [turn 2]" in cli("episodes").out
-    assert TODO in cli("show", "episode-s1-1-2").out
+    assert f"- {LEFT_OPEN} [turn 2]" in cli("episodes").out
+    assert LEFT_OPEN in cli("show", "episode-s1-1-2").out
     found = cli("search", "retry queue", "--kind", "episode", "--json").json
     assert [one["key"] for one in found] == ["episode-s1-1-2"]
     assert cli("episodes", "--scope", "other", "--json").json == []
 
 
 def test_what_is_left_open_is_listed_and_crossed_off(cli, talked):
-    assert f"Left open\n  thread-s1-2\n    {TODO} [turn 2]" in cli("goal", "list").out
-    assert f"- {TODO} [turn 2]" in cli("handoff").out
+    assert f"Left open\n  thread-s1-2\n    {LEFT_OPEN} [turn 2]" in cli("goal", "list").out
+    assert f"- {LEFT_OPEN} [turn 2]" in cli("handoff").out
 
     assert cli("goal", "done", "retry queue").code == 0
 
-    assert TODO not in cli("goal", "list").out
-    assert f"Open\n- {TODO}" not in cli("handoff").out
-    assert TODO in cli("goal", "list", "--done").out
+    assert LEFT_OPEN not in cli("goal", "list").out
+    assert f"Open\n- {LEFT_OPEN}" not in cli("handoff").out
+    assert LEFT_OPEN in cli("goal", "list", "--done").out
 
 
 @pytest.mark.parametrize("sort", ["preference", "procedure"])

@@ -16,6 +16,7 @@ import pytest
 
 import hypatia_mem
 from hypatia_mem import install as installer
+from hypatia_mem.capture import spool
 from hypatia_mem.install import bundle, skilldir
 from hypatia_mem.install.actions import installed_target
 from hypatia_mem.install.plan import Plan
@@ -166,7 +167,9 @@ def test_the_home_and_the_record_are_closed_to_others(person, memory):
 
 def test_the_memory_knows_when_nothing_was_installed(person, memory):
     """What was said while it was away is nobody's to fetch; a renewal is no absence."""
-    away = memory / "turns" / "away"
+    away = memory / "turns" / ".away"
+    assert spool.session_name(away.name) == "", "no session's counter is kept in it"
+    assert spool.session_name("away") == "away"
     installer.install(memory)
     (memory / "memory.duckdb").write_bytes(b"x")
     installer.install(memory)

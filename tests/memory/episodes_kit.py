@@ -15,7 +15,7 @@ NOW = datetime(2026, 11, 30, 10)
 PERSON = Author(Channel.CLI_PERSON, "person")
 SETTINGS = Settings()
 DECIDED = "We decided to keep the retry queue in Postgres, because SQLite has one writer."
-TODO = "The migration of the retry queue is not yet done."
+LEFT_OPEN = "The migration of the retry queue is not yet done."
 
 
 def talk(count, start=1, seconds=60):
@@ -69,7 +69,10 @@ def sources(home, name):
 
 def todo(home, at=NOW, session="s1"):
     """Say in a session that is over what was decided and what is not done."""
-    said = (("user", "where do we keep the retry queue?", 0), ("assistant", f"{DECIDED} {TODO}", 9))
+    said = (
+        ("user", "where do we keep the retry queue?", 0),
+        ("assistant", f"{DECIDED} {LEFT_OPEN}", 9),
+    )
     say(home, said, session, at=at, ended=at + timedelta(minutes=1))
     return at + timedelta(minutes=2)
 

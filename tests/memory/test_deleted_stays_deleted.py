@@ -12,7 +12,7 @@ from hypatia_mem.memory.intake.drain import Drain
 from hypatia_mem.memory.sharing import exporting, importing
 from hypatia_mem.model import Author, Channel
 from hypatia_mem.store.connection import open_store
-from tests.memory.test_drain import NOW, PERSON, World, world
+from tests.memory.drain_kit import NOW, PERSON, World, world
 
 __all__ = ["world"]
 

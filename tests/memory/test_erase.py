@@ -20,17 +20,17 @@ import pytest
 from hypatia_mem import worker
 from hypatia_mem.capture import hook, paths, spool
 from hypatia_mem.config import Settings
-from hypatia_mem.errors import Conflict, NotFound, Refused, StoreBusy, StoreError
-from hypatia_mem.memory import backup, curate, erase, history, propagation, typed
+from hypatia_mem.errors import Conflict, NotFound, Refused, StoreBusy
+from hypatia_mem.memory import backup, curate, erase, history, typed
 from hypatia_mem.memory.cascade import running as cascade
-from hypatia_mem.memory.erasing import client, job, places, proof, steps
-from hypatia_mem.memory.erasing.pieces import Pieces, pieces_of
+from hypatia_mem.memory.erasing import client, places, proof, steps
+from hypatia_mem.memory.erasing.pieces import pieces_of
 from hypatia_mem.memory.intake.drain import Drain
 from hypatia_mem.memory.sharing import archive
 from hypatia_mem.memory.vectors import embedding
 from hypatia_mem.memory.vectors.lexical import Lexical
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
-from hypatia_mem.store import erasing, snapshot
+from hypatia_mem.store import snapshot
 from hypatia_mem.store.connection import open_store
 from hypatia_mem.store.lease import lease
 from hypatia_mem.store.search import SearchIndex
@@ -519,30 +519,7 @@ def test_a_message_and_a_session_can_be_erased(own: World) -> None:
         assert store.entry("broker") is not None
 
 
-# --- pieces and the client's files ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("a plain sentence here", b"... A Plain Sentence HERE ..."),
-        ('say "quoted words" aloud', rb'{"x": "say \"quoted words\" aloud"}'),
-        ("größer als gedacht", json.dumps({"x": "größer als gedacht"}).encode()),
-        ("größer als gedacht", "größer als gedacht".encode()),
-        ('twice "nested" words', json.dumps({"y": json.dumps('twice "nested" words')}).encode()),
-        ("x" * 30 + "y" * 30 + "z" * 30, b"cut: " + b"y" * 30 + b"z" * 30),
-    ],
-)
-def test_a_text_is_found_in_whatever_was_made_of_it(text: str, written: bytes) -> None:
-    pieces = Pieces(pieces_of([text]))
-    assert pieces.in_bytes(written)
-    assert not pieces.in_bytes(b"something else entirely")
-
-
-def test_a_piece_over_the_end_of_a_chunk_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "large"
-    path.write_bytes(b"." * ((1 << 22) - 9) + RULE.encode() + b"." * 100)
-    assert Pieces(pieces_of([RULE])).in_file(path)
+# --- the client's files, the spool ----------------------------------------------------------------
 
 
 def test_scrubbing_keeps_every_line_and_every_position(own: World) -> None:
@@ -563,12 +540,6 @@ def test_scrubbing_keeps_every_line_and_every_position(own: World) -> None:
     assert "[erased]" in after.decode()
 
 
-def test_a_job_that_cannot_be_read_is_not_taken_for_none(home: Path) -> None:
-    (home / places.JOB).write_text("{half")
-    with pytest.raises(StoreError, match="cannot be read"):
-        job.read_job(home)
-
-
 @pytest.mark.slow
 def test_blanking_the_spool_moves_no_cursor(own: World) -> None:
     with open_store(own.home, write=False) as store:
@@ -582,26 +553,3 @@ def test_blanking_the_spool_moves_no_cursor(own: World) -> None:
     kept = [one for s in spool.segments(str(own.home)) for one in spool.iter_records(s.path)]
     assert all(isinstance(one, spool.Record) for one in kept)
     assert len(kept) >= 10
-
-
-def test_what_an_undoing_keeps_of_things_that_stay_is_no_residue(home: Path) -> None:
-    """Two sessions ran the same tests; one was deleted and taken back, the other is erased."""
-    at = datetime(2026, 11, 30, 9)
-    author = Author(Channel.CLI_PERSON, "person")
-    shared = (
-        {"type": "tool_result", "id": "t1", "text": "3 tests of the marmalade parser passed"},
-    )
-    for session in ("s-1", "s-2"):
-        said = Message(
-            session, f"{session}-1", "assistant", f"Done in {session}.", at, parts=shared
-        )
-        with open_store(home, write=True) as store, store.transaction(author, now=at) as txn:
-            txn.put_session(Session(session, project="app", updated_at=at, ended_at=at))
-            txn.put_messages(session, [said], "app")
-    propagation.delete(home, ["s-1"], scopes=["app"], author=author, now=at + timedelta(hours=3))
-    piece = "3 tests of the marmalade parser passed"
-    with open_store(home, write=False) as store:
-        assert erasing.residue(store, [piece]) == {"image": 1}, "of what is gone it is one"
-    history.undo(home, None, scopes=["app"], author=author, now=at + timedelta(hours=4))
-    with open_store(home, write=False) as store:
-        assert erasing.residue(store, [piece]) == {}

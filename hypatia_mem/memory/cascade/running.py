@@ -120,6 +120,20 @@ class Waiting:
     stop: Callable[[], bool] = lambda: False
     told: Callable[[Done], None] = lambda done: None
 
+    def model(
+        self,
+        home: Path,
+        settings: Settings,
+        roots: Sequence[str],
+        *,
+        clock: Callable[[], datetime],
+        author: Author,
+    ) -> Summariser:
+        """Return who is asked while this goes on; as ``choosing.choose``."""
+        return choosing.choose(
+            home, settings, roots=roots, tick=self.tick, stop=self.stop, clock=clock, author=author
+        )
+
 
 def run(  # noqa: PLR0913 - what is condensed, by whom, and who is told
     home: Path,
@@ -250,15 +264,10 @@ class _Pass:
             one = self.given
         elif self.asks and not stand_in:
             if self._model is None:
-                self._model = choosing.choose(
-                    self.home,
-                    self.settings,
-                    roots=self._roots,
-                    tick=self.waiting.tick,
-                    stop=self.waiting.stop,
-                    clock=lambda: self.now,
-                    author=self.author,
-                )
+                self._model = self.waiting.model(
+                    self.home, self.settings, self._roots,
+                    clock=lambda: self.now, author=self.author,
+                )  # fmt: skip
             one = self._model
         else:
             one = Extractive()

@@ -307,14 +307,8 @@ class _Pass:
             if not self.asks:
                 return None
             try:
-                self._model = choosing.choose(
-                    self.home,
-                    self.settings,
-                    roots=roots,
-                    tick=self.waiting.tick,
-                    stop=self.waiting.stop,
-                    clock=lambda: self.now,
-                    author=self.author,
+                self._model = self.waiting.model(
+                    self.home, self.settings, roots, clock=lambda: self.now, author=self.author
                 )
             except SummaryFailed as error:
                 _LOG.warning("episodes are told without the model: %s", error.message)

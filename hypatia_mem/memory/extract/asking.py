@@ -181,14 +181,8 @@ class Judge:
 
     def _chosen(self, roots: Sequence[str]) -> Prompted | None:
         try:
-            made = choosing.choose(
-                self.home,
-                self.settings,
-                roots=roots,
-                tick=self.waiting.tick,
-                stop=self.waiting.stop,
-                clock=lambda: self.now,
-                author=self.author,
+            made = self.waiting.model(
+                self.home, self.settings, roots, clock=lambda: self.now, author=self.author
             )
         except SummaryFailed as error:
             _LOG.warning("work units are not judged by the model: %s", error.message)
