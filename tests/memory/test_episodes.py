@@ -24,10 +24,10 @@ from hypatia_mem.store import episodes as stored
 from hypatia_mem.store.connection import open_store
 from tests.memory.episodes_kit import (
     DECIDED,
+    LEFT_OPEN,
     NOW,
     PERSON,
     SETTINGS,
-    TODO,
     after,
     read,
     run,
@@ -114,7 +114,7 @@ def test_an_episode_is_typed_and_every_line_leads_to_its_message(home):
     assert (row["session_id"], row["turn"]) == ("s1", 2)
     assert (entry.valid_from, entry.valid_to) == (NOW, after(9))  # what it tells may not hold now
     assert row["decisions"] == [{"text": DECIDED, "turn": 2}]
-    assert row["open_threads"] == [{"text": TODO, "turn": 2}]
+    assert row["open_threads"] == [{"text": LEFT_OPEN, "turn": 2}]
     assert row["files"] == row["failing"] == row["commands"] == []
     assert row["summary"]
     assert row["created_at"] == "2026-11-30T10:00:09Z"
@@ -284,7 +284,11 @@ def gone(home, how, name):
 @pytest.mark.parametrize("how", ["delete", "forget", "suppress", "edit"])
 def test_an_episode_is_told_anew_without_what_is_gone(home, how):
     say(home, talk(2))
-    say(home, (("user", "and the queue?", 0), ("assistant", f"{DECIDED} {TODO}", 1)), at=after(200))
+    say(
+        home,
+        (("user", "and the queue?", 0), ("assistant", f"{DECIDED} {LEFT_OPEN}", 1)),
+        at=after(200),
+    )
     at = after(700)
     (name,) = run(home, at).episodes
     assert DECIDED in read(home)[0].content
@@ -423,7 +427,7 @@ def test_a_copy_of_the_memory_has_them_and_makes_none_twice(home, tmp_path):
     assert not found.worked
     assert [one.name for one in read(other)] == ["episode-s1-1-2"]
     assert threads(other, at) == []
-    assert threads(other, at, closed=True) == [TODO]
+    assert threads(other, at, closed=True) == [LEFT_OPEN]
 
 
 # --- killed ---------------------------------------------------------------------------------------
@@ -466,7 +470,7 @@ running.run(Path(sys.argv[1]), Settings(), now=datetime(2026, 12, 1))
 def test_killed_anywhere_it_ends_as_if_it_had_not_been(home):
     """kill -9 after each step of the first and the second episode: each turn is told of once."""
     say(home, talk(25), ended=after(3000))
-    say(home, (("user", "and the queue?", 0), ("assistant", TODO, 1)), "s2", ended=after(3000))
+    say(home, (("user", "and the queue?", 0), ("assistant", LEFT_OPEN, 1)), "s2", ended=after(3000))
     code = CHILD.format(repository=str(Path(__file__).parents[2]))
     kills = 0
     for point, number in (("made", 1), ("entry", 1), ("links", 1), ("cursor", 1), ("ledger", 1),
@@ -484,7 +488,7 @@ def test_killed_anywhere_it_ends_as_if_it_had_not_been(home):
     assert {one.name for one in read(home)} == {
         "episode-s1-1-20", "episode-s1-21-40", "episode-s1-41-50", "episode-s2-1-2",
     }  # fmt: skip
-    assert TODO in threads(home, datetime(2026, 12, 1))
+    assert LEFT_OPEN in threads(home, datetime(2026, 12, 1))
     assert len(threads(home, datetime(2026, 12, 1))) == len(
         set(threads(home, datetime(2026, 12, 1)))
     )

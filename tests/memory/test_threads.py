@@ -10,9 +10,9 @@ from hypatia_mem.memory import handoff, propagation
 from hypatia_mem.memory.episodes.threads import done_by
 from hypatia_mem.memory.extract.topics import Said
 from tests.memory.episodes_kit import (
+    LEFT_OPEN,
     NOW,
     PERSON,
-    TODO,
     after,
     brief,
     card,
@@ -39,7 +39,7 @@ from tests.memory.episodes_kit import (
 def test_what_closes_a_thread(then, same, closed):
     role, text = then
 
-    found = done_by(TODO, [Said("msg-s2-1", 1, role, text, NOW)], same_session=same)
+    found = done_by(LEFT_OPEN, [Said("msg-s2-1", 1, role, text, NOW)], same_session=same)
 
     assert (found is not None) is closed
 
@@ -64,10 +64,10 @@ def test_a_question_is_closed_by_its_answer(text, role, same, closed):
 def test_what_a_session_leaves_open_is_kept_when_it_ends_and_closed_when_it_is_done(home):
     at = todo(home)
     assert run(home, at).opened == ["thread-s1-2"]
-    assert threads(home, at) == [TODO]
+    assert threads(home, at) == [LEFT_OPEN]
     assert sources(home, "thread-s1-2") == ["msg-s1-2"]
-    assert f"Left open: {TODO}" in brief(home)
-    assert [line.text for line in card(home, at).open] == [TODO]
+    assert f"Left open: {LEFT_OPEN}" in brief(home)
+    assert [line.text for line in card(home, at).open] == [LEFT_OPEN]
 
     later = at + timedelta(hours=1)
     said = (
@@ -79,13 +79,13 @@ def test_what_a_session_leaves_open_is_kept_when_it_ends_and_closed_when_it_is_d
 
     assert found.closed == ["thread-s1-2"]
     assert threads(home, later) == []
-    assert TODO not in brief(home)
+    assert LEFT_OPEN not in brief(home)
     assert card(home, later, "s1").open == ()
     # What closed it is a source of that: without it the thread is open again.
     propagation.delete(
         home, ["msg-s2-2"], scopes=["app"], author=PERSON, now=later + timedelta(hours=1)
     )
-    assert threads(home, later) == [TODO]
+    assert threads(home, later) == [LEFT_OPEN]
 
 
 def test_what_was_done_before_it_was_looked_at_is_not_left_open(home):
@@ -99,7 +99,7 @@ def test_what_was_done_before_it_was_looked_at_is_not_left_open(home):
 
 
 def test_a_session_that_goes_on_leaves_nothing_open_yet(home):
-    say(home, (("user", "where is the queue?", 0), ("assistant", TODO, 1)))
+    say(home, (("user", "where is the queue?", 0), ("assistant", LEFT_OPEN, 1)))
 
     assert run(home, after(60)).opened == []
     assert run(home, after(31 * 60)).opened == ["thread-s1-2"]  # nobody said that it ended
@@ -112,12 +112,12 @@ def test_a_thread_that_was_crossed_off_stays_off(home):
 
     at = todo(home)
     run(home, at)
-    assert [line.text for line in card(home, at).open] == [TODO]
+    assert [line.text for line in card(home, at).open] == [LEFT_OPEN]
 
     goals.done(home, "migration retry", scopes=["app"], author=PERSON, now=at)
 
     assert threads(home, at) == []
-    assert threads(home, at, closed=True) == [TODO]
+    assert threads(home, at, closed=True) == [LEFT_OPEN]
     assert card(home, at).open == ()
     todo(home, at + timedelta(hours=1))  # said again in the same session
     assert run(home, at + timedelta(hours=2)).opened == []
