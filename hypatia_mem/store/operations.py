@@ -316,6 +316,7 @@ class _Planner:
         self._refuse_changed(first)
         steps = self._steps(first, before)
         self._refuse_depended_on(first, steps)
+        self._refuse_condensed_twice(steps)
         return Plan(root, self.op_id, tuple(steps), tuple(image for _, image in self.images))
 
     def _written(self) -> dict[tuple[str, int], str]:
@@ -449,6 +450,29 @@ class _Planner:
                 continue
             event = _events(self.store, "seq = ?", [row["seq"]])
             raise _changed_later([(row["triple"], event[0])] if event else [])
+
+    def _refuse_condensed_twice(self, steps: Sequence[Step]) -> None:
+        """Refuse to bring back a summary of what another summary condenses since."""
+        mine = [step for step in steps if step.table == "statement"]
+        found = self.store.run(
+            """
+            SELECT there.subject, entry.seq FROM statement_version AS back
+            JOIN statement AS there ON there.object = back.object
+                AND there.predicate = 'summary' AND there.subject <> back.subject
+            JOIN entry ON entry.name = there.subject
+            WHERE back.predicate = 'summary' AND back.rowid IN (SELECT unnest($1::BIGINT[]))
+              AND there.triple NOT IN (SELECT unnest($2::VARCHAR[]))
+            ORDER BY entry.seq DESC LIMIT 1
+            """,
+            [
+                [step.state for step in mine if step.state is not None and not step.exists],
+                [step.name for step in mine if step.state is None],
+            ],
+        )
+        for row in found:
+            raise _changed_later(
+                [(row["subject"], _events(self.store, "seq = ?", [row["seq"]])[0])]
+            )
 
 
 # ----------------------------------------------------------------------------------------------

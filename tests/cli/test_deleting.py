@@ -260,6 +260,24 @@ def test_what_is_printed_to_take_it_back_takes_it_back(cli, condensed, line):
     assert_whole(condensed)
 
 
+@pytest.mark.parametrize("turn", [2, 5, 7, 11])
+def test_nothing_is_in_two_summaries_when_something_comes_back(cli, condensed, turn):
+    """Also where what was condensed anew has other names; and so it is when it goes again."""
+    before = _dump(condensed)
+    done = cli("delete", f"msg-s-1-{turn}", "--json").json
+    assert done["remade"]
+    gone = _dump(condensed)
+    assert cli("undo", done["op_id"]).code == 0
+    assert_whole(condensed)
+    assert _dump(condensed) == before
+    assert cli("redo", done["op_id"]).code == 0
+    condense(condensed, settings(cascade_batch=4))
+    assert_whole(condensed)
+    assert [one["name"] for one in _dump(condensed)[0] if one["name"].startswith("msg-")] == [
+        one["name"] for one in gone[0] if one["name"].startswith("msg-")
+    ]
+
+
 def test_the_last_operation_is_the_persons_and_not_what_was_condensed_since(cli, condensed):
     before = _dump(condensed)
     op_id = cli("delete", "msg-s-1-2", "--json").json["op_id"]
