@@ -10,7 +10,8 @@ dearest thing that happens here. No pattern can backtrack further than a fixed n
 characters, so that the time grows with the length of the text and nothing else.
 
 The families: ``secret_shapes`` (what a value looks like), ``secret_names`` (what it is called),
-``secret_breaks`` (what is broken over lines).
+``secret_breaks`` (what is broken over lines). What they find and documentation prints stays
+(``secret_examples``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import re
 from collections.abc import Iterator
 
 from hypatia_mem.capture.secret_breaks import broken_tokens, continued
+from hypatia_mem.capture.secret_examples import is_example
 from hypatia_mem.capture.secret_names import LABELS, QUOTED, assigned, is_secret, kind_of_key
 from hypatia_mem.capture.secret_shapes import (
     commands,
@@ -98,7 +100,7 @@ def _redact_member(key: str, value: object) -> object:
     """Redact a value of an object, whose key may say that all of it is a secret."""
     if isinstance(value, str) and value and _MARK not in value:
         kind = kind_of_key(key)
-        if kind and is_secret(value, kind, QUOTED):
+        if kind and is_secret(value, kind, QUOTED) and not is_example(value):
             return f"{_MARK}{LABELS[kind]}]"
     return _redact_value(value)
 
@@ -124,7 +126,12 @@ def _find(text: str) -> list[Span]:
     lowered = text.lower()
     if len(lowered) != len(text):  # only the dotted capital I grows when it is lowered
         lowered = text.replace("\u0130", "I").lower()
-    spans = [span for family in _FAMILIES for span in family(text, lowered)]
+    spans = [
+        span
+        for family in _FAMILIES
+        for span in family(text, lowered)
+        if not is_example(text[span[0] : span[1]])
+    ]
     return [*spans, *continued(text, spans)]
 
 

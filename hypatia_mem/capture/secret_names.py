@@ -327,7 +327,7 @@ def is_reference(value: str) -> bool:
     ):
         return True
     lowered = value.lower()
-    if not lowered.strip("x*._-•#?"):
+    if not lowered.strip("x*._-•#?") or value in _BEGINNINGS:
         return True
     if any(word in lowered for word in _PLACEHOLDERS) and not _looks_made(value):
         return True
@@ -336,6 +336,10 @@ def is_reference(value: str) -> bool:
         r"|process\.env|os\.environ|env\.|import\.meta|secrets\.|vars\."
     )
     return re.match(pattern, value) is not None
+
+
+# Of a token whose rest is left out: "sk-ant-...".
+_BEGINNINGS = frozenset(prefix.decode() for prefix, *_ in hints.TOKENS)
 
 
 def _looks_made(value: str) -> bool:

@@ -10,9 +10,16 @@ import pytest
 
 from hypatia_mem.capture.hints import may_hold_secret
 from hypatia_mem.capture.redact import redact_event, redact_text
-from tests.capture.corpus.lookalikes import LOOKALIKES, prompt_event, stop_event
+from tests.capture.corpus.lookalikes import (
+    BY_KIND,
+    EXAMPLES,
+    LOOKALIKES,
+    prompt_event,
+    stop_event,
+)
 from tests.capture.corpus.secrets import (
     NAMED,
+    PLACES,
     PREFIXED,
     Planted,
     body,
@@ -29,9 +36,13 @@ for _case in planted():
 
 
 def test_the_corpus_has_the_breadth_it_claims() -> None:
-    """At least 60 kinds of secrets and 60 look-alikes, no two alike."""
+    """At least 140 kinds of secrets, and 80 look-alikes of the six kinds that matter most."""
     assert len({name for name, *_ in (*PREFIXED, *NAMED)}) >= 140
-    assert len(set(LOOKALIKES)) >= 60
+    assert len({case.text for case in planted()}) >= 120
+    assert set(BY_KIND) == {"git commit", "uuid", "hash", "path", "icon", "example key"}
+    assert all(len(set(texts)) >= 12 for texts in BY_KIND.values())
+    assert len({text for texts in BY_KIND.values() for text in texts}) >= 80
+    assert len(set(LOOKALIKES)) >= 200
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,6 +98,37 @@ def test_the_line_after_a_secret_stays(first: str, second: str) -> None:
 def test_a_look_alike_is_unharmed(text: str) -> None:
     """What only looks like a secret, or speaks of one, stays as it was."""
     assert redact_text(text) == text
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_key_of_the_documentation_is_unharmed_and_one_like_it_is_not(example: str) -> None:
+    """It opens nothing wherever it stands; one letter more, or another one, is somebody's key."""
+    for _, place in PLACES:
+        text = place.format(*[example] * place.count("{}"))
+        assert redact_text(text) == text
+    for event in (prompt_event(f"use {example}"), stop_event(f"use {example}")):
+        assert example.encode() in redact_event(event)
+    assert json.loads(redact_event(json.dumps({"secret_key": example}).encode())) == {
+        "secret_key": example
+    }
+    assert example not in redact_text(f"<private>{example}</private>")
+    for real in (_other(example, at=len(example) - 2), f"{example}7Q"):
+        assert real not in redact_text(f"SECRET_KEY={real}")
+
+
+def _other(example: str, at: int) -> str:
+    """Return the example with another letter at one place."""
+    return example[:at] + ("Z" if example[at] != "Z" else "Y") + example[at + 1 :]
+
+
+def test_an_example_before_a_key_hides_nothing_of_it() -> None:
+    """The example stays and the real one goes, beside each other and on the next line."""
+    secret = "ghp_" + body("beside", 36)
+    for example in EXAMPLES:
+        for between in (" ", "\n", ",", "\\n", '", "'):
+            out = redact_text(f"{example}{between}{secret}")
+            assert secret not in out
+            assert out.startswith(example)
 
 
 @pytest.mark.parametrize(

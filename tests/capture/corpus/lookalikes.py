@@ -2,14 +2,188 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import uuid
 
 SHA1 = hashlib.sha1(b"a commit").hexdigest()
 SHA256 = hashlib.sha256(b"an image").hexdigest()
 _B64 = "ZXhhbXBsZSBvZiBhIGRpZ2VzdCB0aGF0IGlzIG5vIHNlY3JldCBhdCBhbGwgYnV0IGxvbmcgMDEyMzQ1Njc4OQ"
 
+
+def _digest(algorithm: str, of: str) -> str:
+    return hashlib.new(algorithm, of.encode()).hexdigest()
+
+
+def _base64(algorithm: str, of: str) -> str:
+    return base64.b64encode(hashlib.new(algorithm, of.encode()).digest()).decode()
+
+
+def _uuid(of: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, of))
+
+
+# What documentation prints, in pieces: no literal here looks like a key.
+EXAMPLES = (
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    "AKIA" + "I44QH8DHBEXAMPLE",
+    "ASIA" + "IOSFODNN7EXAMPLE",
+    "wJalrXUtnFEMI/" + "K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "je7MtGbClwBF/" + "2Zp9Utk/h3yCo8nvbEXAMPLEKEY",
+    "sk_test_" + "4eC39HqLyjWDarjtT1zdp7dc",
+    "sk_test_" + "BQokikJOvBiI2HlWgH4olfQ2",
+    "AIza" + "SyDaGmWKa4JsXZ-HjGw7ISLn_3namBGewQe",
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwi"
+    + "aWF0IjoxNTE2MjM5MDIyfQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+)
+
+# The six kinds that are mistaken most often.
+BY_KIND: dict[str, tuple[str, ...]] = {
+    "git commit": tuple(
+        text.format(_digest("sha1", text), _digest("sha1", text + "2"))
+        for text in (
+            "git show {}",
+            "commit {}\nAuthor: Joe <joe@example.org>",
+            "git diff {}..{}",
+            "git revert --no-edit {}",
+            "index {:.7}..{:.7} 100644",
+            "HEAD is now at {:.7} Add the parser",
+            "tree {}\nparent {}",
+            "see https://github.com/owner/repository/commit/{}",
+            "git+https://github.com/owner/repository.git@{}#egg=repository",
+            "merge base: {}",
+            "Subproject commit {}",
+            "uses: actions/checkout@{} # v4",
+            "bisect says {} is the first bad commit",
+            "- [x] cherry-picked {:.10} from main ({:.10})",
+        )
+    ),
+    "uuid": tuple(
+        text.format(_uuid(text))
+        for text in (
+            "{}",
+            "session {} has ended",
+            "DELETE FROM orders WHERE id = '{}';",
+            "GET /api/v1/users/{}/orders",
+            '{{"id": "{}", "name": "Joe"}}',
+            "request_id={} status=500",
+            "trace_id: {}",
+            "urn:uuid:{}",
+            "/dev/disk/by-uuid/{}",
+            "UUID={} / ext4 defaults 0 1",
+            "class Device(models.Model):  # {}",
+            "correlation-id {} was logged twice",
+            "open /tmp/run-{}/out.txt",
+            "tenant {} sees an empty page",
+        )
+    ),
+    "hash": (
+        f"md5 {_digest('md5', 'a')}",
+        f"{_digest('sha256', 'b')}  dist/app.tar.gz",
+        f"sha512:{_digest('sha512', 'c')}",
+        f"etag {_digest('md5', 'd')}",
+        f"image app@sha256:{_digest('sha256', 'e')}",
+        f'"integrity": "sha512-{_base64("sha512", "f")}"',
+        f"integrity sha384-{_base64('sha384', 'g')}",
+        f"golang.org/x/text v0.14.0 h1:{_base64('sha256', 'h')}",
+        f"--hash=sha256:{_digest('sha256', 'i')}",
+        f"checksum = {_digest('sha256', 'j')}",
+        f"SHA256:{_base64('sha256', 'k').rstrip('=')} joe@host (ED25519)",
+        f"content hash {_digest('sha1', 'l')} differs from {_digest('sha1', 'm')}",
+        f"app.{_digest('sha1', 'n')[:20]}.js is 120 kB",
+        f"blake2b {_digest('blake2b', 'o')}",
+    ),
+    "path": (
+        "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30",
+        "/home/dev/.cache/pip/wheels/3f/2c/1a/package-1.2.3-py3-none-any.whl",
+        f"/nix/store/{_digest('sha1', 'nix')[:32]}-python3-3.11.9/bin/python3",
+        f"~/.cargo/registry/src/index.crates.io-{_digest('md5', 'crate')[:16]}/serde-1.0.193",
+        f".git/objects/{_digest('sha1', 'git')[:2]}/{_digest('sha1', 'git')[2:]}",
+        "node_modules/@babel/plugin-transform-modules-commonjs/lib/index.js:42:17",
+        "C:\\Program Files (x86)\\Microsoft Visual Studio\\2019\\BuildTools\\VC\\Tools\\MSVC\\14.29.30133",
+        "src/main/java/org/example/app2/ConnectionPoolFactoryImplV2Test.java",
+        "packages/web/src/components/DataTableV2/useColumnResize3.test.tsx",
+        "/var/lib/docker/overlay2/" + _digest("sha256", "overlay") + "/merged/etc/hosts",
+        "/private/var/folders/x1/2b3c4d5e6f7g8h9i0jklmnop0000gn/T/pytest-of-joe/pytest-12",
+        f"/tmp/.mount_app{_digest('md5', 'mount')[:6]}/usr/share/icons",
+        "s3://bucket-eu-west-1/2024/01/02/part-00000-of-00128.snappy.parquet",
+        "tests/__snapshots__/Header2.test.tsx.snap: 14 snapshots obsolete",
+    ),
+    "icon": tuple(
+        text.format(icon)
+        for text, icon in (
+            (
+                "<img src='data:image/png;base64,{}'>",
+                "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==",
+            ),
+            (
+                "background: url(data:image/gif;base64,{})",
+                "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7",
+            ),
+            (
+                '"icon": "data:image/gif;base64,{}"',
+                "R0lGODdhAQABAPAAAP8AAAAAACwAAAAAAQABAAACAkQBADs=",
+            ),
+            (
+                "const EMPTY = 'data:image/gif;base64,{}';",
+                "R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==",
+            ),
+            (
+                "data:image/svg+xml;base64,{}",
+                base64.b64encode(b'<svg xmlns="http://www.w3.org/2000/svg"/>').decode(),
+            ),
+            (
+                "list-style: url(data:image/svg+xml;base64,{})",
+                base64.b64encode(b'<svg viewBox="0 0 8 8"><circle r="4"/></svg>').decode(),
+            ),
+            (
+                "![dot](data:image/png;base64,{})",
+                "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==",
+            ),
+            (
+                "icons/dot.ico: data:image/x-icon;base64,{}",
+                base64.b64encode(
+                    bytes.fromhex("000001000100101000000000000068050000160000")
+                ).decode(),
+            ),
+            (
+                "@font-face {{ src: url(data:font/woff2;base64,{}) }}",
+                base64.b64encode(b"wOF2" + bytes(range(24))).decode(),
+            ),
+            (
+                "<link rel='icon' href='data:;base64,{}'>",
+                "iVBORw0KGgo=",
+            ),
+            (
+                "webp: data:image/webp;base64,{}",
+                "UklGRh4AAABXRUJQVlA4TBEAAAAvAAAAAAfQ//73v/+BiOh/AAA=",
+            ),
+            (
+                "jpeg: data:image/jpeg;base64,{}",
+                "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAAMCAgICAgMCAgIDAwMDBAYEBAQEBAgGBgUGCQgKCgkICQkKDA8M",
+            ),
+        )
+    ),
+    "example key": (
+        *EXAMPLES,
+        "aws_access_key_id = " + EXAMPLES[0] + "\naws_secret_access_key = " + EXAMPLES[3],
+        "export AWS_SECRET_ACCESS_KEY=" + EXAMPLES[3],
+        '{"AccessKeyId": "' + EXAMPLES[2] + '", "SecretAccessKey": "' + EXAMPLES[3] + '"}',
+        "curl https://api.stripe.com/v1/charges -u " + EXAMPLES[5] + ":",
+        "Authorization: Bearer " + EXAMPLES[8],
+        "SLACK_TOKEN=xoxb-your-token",
+        "GITHUB_TOKEN=ghp_" + "x" * 36,
+        "ANTHROPIC_API_KEY=sk-ant-...",
+        "OPENAI_API_KEY=sk-...",
+        'api_key = "<YOUR_API_KEY>"',
+        "OPENAI_API_KEY=sk-your-key-here",
+        "password: changeme",
+    ),
+}
+
 LOOKALIKES = (
+    *(text for texts in BY_KIND.values() for text in texts),
     f"commit {SHA1}",
     f"fixed in {SHA1[:7]} and {SHA1[:12]}",
     f"sha256:{SHA256}",
