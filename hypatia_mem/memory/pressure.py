@@ -6,6 +6,9 @@ the rest is, a snapshot is asked for, and the session is told that beginning ane
 level that was reached in one step does what those below it do too, in that order. When the context
 was emptied in between (compacted, cleared), it begins from the start.
 
+A client that condenses the session's context by itself has not asked us: once the drain sees that
+it did (``compacted``), all that was said till then is condensed here too.
+
 The worker looks after each drain and writes down what is to be done (the cascade does it, see
 ``cascade.plan``) in one transaction with that it was. What is said is rendered ahead, for the hook
 cannot ask the store: ``briefs/<session>.pressure``, printed with the next prompt and removed.
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from hypatia_mem.model import Author
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.contexts import Use
+    from hypatia_mem.store.gateway import Transaction
 
 __all__ = [
     "FULL",
@@ -43,6 +47,7 @@ __all__ = [
     "Limits",
     "Pressure",
     "apply",
+    "compacted",
     "level_of",
     "limits_of",
     "look",
@@ -212,6 +217,24 @@ def apply(home: Path, settings: Settings, *, author: Author, now: datetime) -> l
         summaries.note(txn, PRESSED, dict(list(pressed.items())[-_SESSIONS:]))
     _tell(home, settings, due, over)
     return due
+
+
+def compacted(txn: Transaction, session_id: str, at: datetime) -> None:
+    """Note that the client has emptied a session's context: what was said till then is condensed.
+
+    In the transaction that stores the session; ``at`` is naive UTC. One of long ago is no hurry:
+    nobody works there now. Read again, it changes nothing.
+    """
+    from hypatia_mem.store import lessons, summaries
+
+    if at < txn.now - _LATELY:
+        return
+    pressed: dict[str, int] = summaries.read_note(txn.store, PRESSED, {})
+    turn = lessons.last_turn(txn.store, session_id, until=at)
+    if turn > pressed.get(session_id, 0):
+        pressed.pop(session_id, None)
+        pressed[session_id] = turn
+        summaries.note(txn, PRESSED, dict(list(pressed.items())[-_SESSIONS:]))
 
 
 def _last_turn(store: Store, session_id: str) -> int:

@@ -113,10 +113,14 @@ def knowledge(store: Store, scopes: Sequence[str] | None, most: int) -> list[tup
     return [(rows.entry_of(row), row["changed"]) for row in found]
 
 
-def last_turn(store: Store, session_id: str) -> int:
-    """Return the number of a session's last turn, 0 where there is none."""
+def last_turn(store: Store, session_id: str, *, until: datetime | None = None) -> int:
+    """Return the number of a session's last turn (up to a time, naive UTC), 0 where is none."""
     found = store.execute(
-        "SELECT coalesce(max(turn), 0) FROM message WHERE session_id = ?", [session_id]
+        """
+        SELECT coalesce(max(turn), 0) FROM message
+        WHERE session_id = $1 AND ($2::TIMESTAMP IS NULL OR "at" <= $2)
+        """,
+        [session_id, until],
     ).fetchone()
     return int(found[0]) if found else 0
 

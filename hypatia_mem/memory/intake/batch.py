@@ -45,6 +45,7 @@ class Work:
     open: frozenset[str] = frozenset()
     titles: tuple[Title, ...] = ()
     summaries: tuple[str, ...] = ()
+    compacted_at: datetime | None = None
     facts: Facts | None = None
     readable: bool = False
     complete: bool = True  # the transcript has been read to its end

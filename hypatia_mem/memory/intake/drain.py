@@ -265,6 +265,7 @@ class Drain:
         else:
             one.messages, one.open = folded.messages, folded.open
             one.titles, one.summaries = folded.titles, folded.summaries
+            one.compacted_at = folded.compacted_at
         one.facts, one.checkpoint, one.read_to = folded.facts, folded.checkpoint, lines.next_offset
         tail.read_to, tail.carry = lines.next_offset, folded.carry
         if lines.bad:

@@ -49,6 +49,7 @@ def store_session(
     if amended:
         txn.amend_messages(one.session_id, amended)
     _store_summary(store, txn, one, scope, title)
+    _press(txn, one)
     for message, turn in zip(plan.store, turns, strict=True):
         if turn and message.role == "user":
             typed = message.uuid in plan.typed
@@ -89,6 +90,24 @@ def _store_summary(store: Store, txn: Transaction, one: Work, scope: str, title:
         txn.put_summary(one.session_id, one.summaries[-1], "compaction", scope)
     elif title and store.producer_of(f"session-{one.session_id}") in ("", "title", source):
         txn.put_summary(one.session_id, title, source, scope)
+
+
+def _press(txn: Transaction, one: Work) -> None:
+    """Have what the client condensed condensed here too; its transcript tells when, or its hook.
+
+    Nothing is installed on PreCompact; SessionStart with this source comes right after it.
+    """
+    started = [
+        when(record)
+        for record in one.records
+        if record.event.get("hook_event_name") == "SessionStart"
+        and record.event.get("source") == "compact"
+    ]
+    at = one.compacted_at or max(started, default=None)
+    if at is not None:
+        from hypatia_mem.memory import pressure
+
+        pressure.compacted(txn, one.session_id, at)
 
 
 def _obey(

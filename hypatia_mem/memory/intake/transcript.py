@@ -28,6 +28,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from hypatia_mem.memory.intake.blocks import (
@@ -71,7 +72,8 @@ class Folded:
     ``messages`` in transcript order: those of every turn that ended, and those so far of the
     running one, which come again with the next fold under the same ids. Of the running turn,
     assistant messages carry the flag ``partial`` (their parts may still change), and ``open``
-    names the ids whose very text may still grow. ``checkpoint`` is the byte offset to store.
+    names the ids whose very text may still grow. ``checkpoint`` is the byte offset to store;
+    ``compacted_at`` when the client last condensed the session's context here, if it did.
     """
 
     messages: tuple[Message, ...]
@@ -80,6 +82,7 @@ class Folded:
     carry: Carry
     titles: tuple[Title, ...]
     summaries: tuple[str, ...]
+    compacted_at: datetime | None
     facts: Facts
 
 
@@ -117,6 +120,7 @@ class _Folder:
         self.ended: list[Message] = []
         self.titles: list[Title] = []
         self.summaries: list[str] = []
+        self.compacted_at: datetime | None = None
 
     # -- lines
 
@@ -187,6 +191,7 @@ class _Folder:
             carry=state,
             titles=tuple(self.titles),
             summaries=tuple(self.summaries),
+            compacted_at=self.compacted_at,
             facts=state.facts,
         )
 
@@ -223,6 +228,7 @@ class _Folder:
         blocks = blocks_of(content)
         if line.get("isCompactSummary"):
             self._close()
+            self.compacted_at = time_of(line.get("timestamp")) or self.state.last_at
             text = text_of(blocks).strip()
             if text:
                 self.summaries.append(self._redact(clean(text)))
