@@ -111,6 +111,8 @@ class Entry:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     version: int = 1
+    priority: int = 0  # what is told first where there is room for some only
+    activation: str = ""  # by which words of a prompt it is told (``memory.keyed``), as JSON
 
 
 @dataclass(frozen=True, slots=True)

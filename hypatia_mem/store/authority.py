@@ -85,13 +85,18 @@ def carried(channel: Channel, before: Iterable[str], after: Iterable[str]) -> st
     return "only a person can put something into another project" if other else ""
 
 
+# What of an entry a person settles beside its words, and the column that says it.
+_SETTLED = {one: one for one in ("suppressed", "pinned", "activation")}
+
+
 def set_by_person(store: Store, names: Iterable[str], what: str) -> set[str]:
     """Return those of these entries of which a person has, at any time, set the words.
 
-    ``what`` is ``words``; or ``suppressed`` or ``pinned``, of which the last change counts. What an
+    ``what`` is ``words``; or ``suppressed``, ``pinned`` or ``activation``, of which the last change
+    counts. What an
     open transaction has not yet written to the ledger is no person's: persons are not asked.
     """
-    column = {"words": "content_digest", "suppressed": "suppressed", "pinned": "pinned"}[what]
+    column = "content_digest" if what == "words" else _SETTLED[what]
     found = store.execute(
         f"""
         WITH wanted AS (SELECT unnest($1::VARCHAR[]) AS name), state AS (

@@ -18,7 +18,7 @@ __all__ = ["MAX_NAME", "EntryWrites", "is_withheld"]
 _EDITABLE = frozenset(
     {
         "content", "tags", "scopes", "synonyms", "figures", "format", "kind", "trust", "pinned",
-        "suppressed", "valid_from", "valid_to",
+        "suppressed", "valid_from", "valid_to", "priority", "activation",
     }
 )  # fmt: skip
 _LISTS = frozenset({"tags", "scopes", "synonyms", "figures"})
@@ -281,6 +281,10 @@ class EntryWrites(Tombstones, Versions):
             and authority.set_by_person(self.store, [name], "words")
         ):
             return "a person wrote it, and nothing that runs by itself writes over that"
+        if (before.activation, before.priority) != (after.activation, after.priority) and (
+            authority.set_by_person(self.store, [name], "activation")
+        ):
+            return "a person has settled when it is told"
         for field in ("suppressed", "pinned"):
             if (
                 getattr(before, field)
@@ -346,6 +350,8 @@ class EntryWrites(Tombstones, Versions):
             kind=entry.kind,
             valid_from=start,
             valid_to=end,
+            priority=entry.priority or existing.priority,
+            activation=rows.clean(entry.activation) or existing.activation,
         )
         if existing.trust in authority.HIDDEN and self._is_person():  # who says it, means it
             same = with_fields(same, trust=entry.trust)
@@ -409,6 +415,7 @@ class EntryWrites(Tombstones, Versions):
             UPDATE entry SET content = ?, content_digest = ?, producer = ?, tags = ?,
                 scopes = ?, synonyms = ?, figures = ?, format = ?, kind = ?,
                 trust = ?, pinned = ?, suppressed = ?, valid_from = ?, valid_to = ?,
+                priority = ?, activation = ?,
                 version = version + 1, updated_at = ?, seq = ?
             WHERE name = ?
             """,
@@ -417,7 +424,7 @@ class EntryWrites(Tombstones, Versions):
                 list(after.tags), list(after.scopes),
                 list(after.synonyms), list(after.figures), after.format, after.kind,
                 str(after.trust), after.pinned, after.suppressed, after.valid_from,
-                after.valid_to, self.now, seq, before.name,
+                after.valid_to, after.priority, after.activation, self.now, seq, before.name,
             ],
         )  # fmt: skip
         if is_withheld(before) != is_withheld(after):

@@ -465,6 +465,30 @@ _M008 = (
     """,
 )
 
+# By which words of a prompt an entry is told. Every view that gives whole entries gives that too.
+_WITH_ACTIVATION = f"{_ENTRY_COLUMNS}, activation"
+_M009 = (
+    "ALTER TABLE entry ADD COLUMN activation VARCHAR DEFAULT ''",
+    "ALTER TABLE version ADD COLUMN activation VARCHAR DEFAULT ''",
+    f"CREATE OR REPLACE VIEW live_entry AS SELECT {_WITH_ACTIVATION} FROM entry WHERE {_LIVE}",
+    f"""
+    CREATE OR REPLACE VIEW withheld_entry AS
+    SELECT {_WITH_ACTIVATION} FROM entry WHERE {_HIDDEN_TRUST}
+    UNION ALL
+    SELECT {_WITH_ACTIVATION} FROM entry WHERE suppressed = true AND NOT {_HIDDEN_TRUST}
+    UNION ALL
+    SELECT {_WITH_ACTIVATION} FROM entry
+    WHERE expired_at IS NOT NULL AND suppressed = false AND NOT {_HIDDEN_TRUST}
+    """,
+    f"""
+    CREATE OR REPLACE MACRO known_entry(t) AS TABLE
+    WITH {_REACHED}
+    SELECT {_WITH_ACTIVATION} FROM entry WHERE {_HELD} AND {_LIVE}
+    UNION ALL
+    SELECT {_WITH_ACTIVATION} FROM version WHERE {_STILL} AND {_LIVE}
+    """,
+)
+
 # (name, statements), in order; a name never changes its meaning.
 MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m001_create_tables", _M001),
@@ -475,6 +499,7 @@ MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m006_keep_jobs_and_spending", _M006),
     ("m007_sketch_the_forgotten", _M007),
     ("m008_note_new_messages_once", _M008),
+    ("m009_activate_by_words", _M009),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -29,7 +29,7 @@ __all__ = ["take_over"]
 _BY_HAND = ("cli-person", "cli-agent", "import", "hook-prompt")
 _FIELDS = (
     "content", "tags", "scopes", "synonyms", "figures", "format", "kind", "trust", "pinned",
-    "suppressed", "valid_from", "valid_to",
+    "suppressed", "valid_from", "valid_to", "priority", "activation",
 )  # fmt: skip
 _OWN_KINDS = "kind NOT IN ('message', 'session', 'summary')"
 

@@ -162,7 +162,7 @@ def entry_row(entry: Entry, author: Author, now: datetime) -> dict[str, Any]:
         "pinned": entry.pinned,
         "suppressed": entry.suppressed,
         "category": "",
-        "priority": 0,
+        "priority": entry.priority,
         "session_id": entry.session_id,
         "turn": entry.turn,
         "agent": author.actor,
@@ -171,6 +171,7 @@ def entry_row(entry: Entry, author: Author, now: datetime) -> dict[str, Any]:
         "version": entry.version,
         "created_at": made,
         "updated_at": now,
+        "activation": clean(entry.activation),
     }
 
 
@@ -224,6 +225,8 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
         valid_from=row["valid_from"],
         valid_to=row["valid_to"],
         version=row["version"],
+        priority=row.get("priority") or 0,
+        activation=row.get("activation") or "",  # an older file has none
     )
 
 

@@ -226,6 +226,8 @@ def _check_words(table: str, row: dict[str, Any]) -> None:
         _check_json(row["synonyms"], dict, "synonyms")
     if table == "message":
         _check_json(row["parts"] or "[]", list, "parts")
+    if table == "entry":
+        _check_json(row["activation"] or "{}", dict, "activation")
 
 
 def _check_json(text: str, kind: type, name: str) -> None:

@@ -110,7 +110,10 @@ class Undoing(MessageWrites):
         mine = [step for step in steps if step.table == table]
         words = "'statement' AS kind, trust, subject, predicate, object"
         if table == "entry":
-            words = "kind, trust, suppressed, pinned, session_id, turn"
+            words = (
+                "kind, trust, suppressed, pinned, session_id, turn,"
+                " coalesce(activation, '') AS activation"
+            )
         now = self.store.run(
             f"SELECT {key} AS name, content, scopes, {words} FROM {table}"  # noqa: S608 - our names
             f" WHERE {key} IN (SELECT unnest(?::VARCHAR[]))",
@@ -170,6 +173,10 @@ class Undoing(MessageWrites):
             gone = old[field] and not new[field]
             if gone and authority.set_by_person(self.store, [move.step.name], field):
                 return f"a person has {field} {move.step.name!r}"
+        if old["activation"] != new["activation"] and authority.set_by_person(
+            self.store, [move.step.name], "activation"
+        ):
+            return f"a person has settled when {move.step.name!r} is told"
         return ""
 
     def _refuse_forgotten(self, moves: Sequence[_Move], images: Sequence[Image] = ()) -> None:

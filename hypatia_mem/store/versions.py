@@ -27,10 +27,11 @@ class Versions(Writing):
             return
         vectors.drop(self.store, table, replaced)
         target, key = VERSIONS[table]
+        into = ", ".join(f'"{name}"' for name in TABLES[table])
         columns = ", ".join(f'one."{name}"' for name in TABLES[table])
         self.store.execute(
             f"""
-            INSERT INTO {target}
+            INSERT INTO {target} ({into}, replaced_seq, replaced_at, op_id)
             SELECT {columns}, v.seq, $1, $2
             FROM {table} AS one
             JOIN (SELECT unnest($3::VARCHAR[]) AS key, unnest($4::BIGINT[]) AS seq) AS v

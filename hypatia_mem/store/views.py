@@ -115,6 +115,8 @@ VIEWS: Mapping[str, View] = {
                 format | VARCHAR | how the text is written: markdown
                 trust | VARCHAR | asserted, verified, disputed or stale
                 pinned | BOOLEAN | kept in sight
+                priority | INTEGER | the higher is told first where a prompt calls up several
+                activation | JSON | which words call it up | TRY_CAST(e.activation AS JSON)
                 valid_from | TIMESTAMP | since when it is true; NULL where nobody said
                 valid_to | TIMESTAMP | until when it is true
                 recorded_at | TIMESTAMP | when it was first stored

@@ -31,6 +31,7 @@ _ENTRY_TYPES: dict[str, object] = {
     "suppressed": "BOOLEAN", "category": "VARCHAR", "priority": "INTEGER", "session_id": "VARCHAR",
     "turn": "INTEGER", "agent": "VARCHAR", "channel": "VARCHAR", "producer": "VARCHAR",
     "version": "INTEGER", "created_at": "TIMESTAMP", "updated_at": "TIMESTAMP", "seq": "BIGINT",
+    "activation": "VARCHAR",
 }  # fmt: skip
 _STATEMENT_TYPES: dict[str, object] = {
     "triple": "VARCHAR", "subject": "VARCHAR", "predicate": "VARCHAR", "object": "VARCHAR",

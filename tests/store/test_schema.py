@@ -25,6 +25,7 @@ RELEASED = {
     "m006_keep_jobs_and_spending": "2c4cba649db873a2",
     "m007_sketch_the_forgotten": "5dd324dbd259c76b",
     "m008_note_new_messages_once": "a0cdc0a71e8743a4",
+    "m009_activate_by_words": "d9cc2b638b1fd9e5",
 }
 
 

@@ -209,6 +209,8 @@ def _write_entry(txn: Transaction, entry: Entry) -> Outcome:
         synonyms=entry.synonyms,
         figures=entry.figures,
         pinned=entry.pinned,
+        priority=entry.priority,
+        activation=entry.activation,
     )
 
 
@@ -290,6 +292,8 @@ def _united(
         synonyms=tuple(word for word in words if word != keep),
         figures=tuple(_union(kept.figures, lost.figures)),
         pinned=kept.pinned or lost.pinned,
+        priority=kept.priority or lost.priority,
+        activation=kept.activation or lost.activation,
     )
 
 
