@@ -347,6 +347,7 @@ def _condense(
     While a model is waited for, new turns are stored all the same.
     """
     from hypatia_mem.memory import curate
+    from hypatia_mem.memory.cascade import announcing
     from hypatia_mem.memory.cascade import running as cascade
 
     try:
@@ -358,6 +359,7 @@ def _condense(
             curate.refresh(home)
         if report.paused:
             _LOG.warning("summaries wait: %s", report.paused)
+        announcing.announce(home, settings, now=_now())
     except StoreCorrupt:
         raise
     except (HypatiaError, OSError) as error:

@@ -296,6 +296,10 @@ def _prompt_output(
         from hypatia_mem.capture import triggers
 
         lines += triggers.pressure(home, session)
+    if _age_mark(f"{home}/{paths.BRIEFS}/{session}.batch") is not None:
+        from hypatia_mem.capture import triggers
+
+        lines += triggers.batch(home, session)
     interval = _interval(conf)
     if interval and count % interval == 0:
         from hypatia_mem.capture import triggers

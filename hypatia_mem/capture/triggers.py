@@ -8,9 +8,10 @@ from __future__ import annotations
 from hypatia_mem.capture import paths
 from hypatia_mem.capture.paths import system
 
-__all__ = ["due", "of_request", "pressure", "shell"]
+__all__ = ["BATCH", "BATCHED", "batch", "due", "of_request", "pressure", "shell"]
 
 MAX_DUE = 1 << 14
+BATCH, BATCHED = ".batch", ".batched"
 
 
 def of_request(home: str, prompt: str, folder: str, mode: str) -> list[str]:
@@ -61,6 +62,20 @@ def pressure(home: str, session: str) -> list[str]:
     except OSError:
         return []
     return text.splitlines()
+
+
+def batch(home: str, session: str) -> list[str]:
+    """Take what the worker says of a batch that the agent may condense; it is told once.
+
+    The file is the batch's ticket, and the line (``memory.cascade.announcing``).
+    """
+    path = f"{home}/{paths.BRIEFS}/{session}{BATCH}"
+    try:
+        lines = paths.read_file(path, MAX_DUE).decode("utf-8", "replace").splitlines()
+        system.replace(path, path.removesuffix(BATCH) + BATCHED)
+    except OSError:
+        return []
+    return lines[1:]
 
 
 def shell(words: str) -> str:

@@ -284,12 +284,13 @@ def submit(
     from dataclasses import asdict
 
     from hypatia_mem.memory import curate
+    from hypatia_mem.memory.cascade import announcing
     from hypatia_mem.memory.cascade import running as cascade_
 
-    home = context.home()
+    home, settings = context.home(), _settings()
     done = cascade_.submit(
         home,
-        _settings(),
+        settings,
         values.checked(name, "the name"),
         values.read_text(data, "--data"),
         ticket=ticket,
@@ -299,6 +300,7 @@ def submit(
         scopes=context.scopes_to_change(scope, False, verb="cascade submit") or [],
     )
     curate.refresh(home)
+    announcing.announce(home, settings, now=context.now())
     if as_json:
         print_json(asdict(done))
         return
