@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from hypatia_mem.errors import HypatiaError
+from hypatia_mem.errors import HypatiaError, NotFound
 
 if TYPE_CHECKING:
     from hypatia_mem.cli.group import LazyGroup
@@ -213,6 +213,17 @@ def _as_typed(argument: str) -> str:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    from hypatia_mem.cli import spooled
+
+    try:
+        return _once(arguments)
+    except NotFound as error:
+        if arguments[0] not in spooled.AGAIN or not spooled.looked_again(error):
+            raise
+    return _once(arguments)
+
+
+def _once(arguments: list[str]) -> int:
     from hypatia_mem.cli import context
     from hypatia_mem.cli.group import usage_errors
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hypatia_mem.cli import context, values
+from hypatia_mem.cli import context, spooled, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import emit, print_json, say
 from hypatia_mem.errors import Refused, UsageError
@@ -85,6 +85,7 @@ def delete(
         wanted.append(triple_key(*(values.checked(part, "--statement") for part in statement)))
     if not wanted:
         raise UsageError("name what is to be deleted", hint="Example: hypatia-mem delete rule:x")
+    spooled.bring(wanted)
     if after and not dry_run:
         queued = propagation.queue_deletion(
             context.home(),
@@ -139,9 +140,11 @@ def delete_from(
     """
     from hypatia_mem.memory import propagation
 
+    first = values.checked(name, "the name")
+    spooled.bring([first])
     blast = propagation.delete_onward(
         context.home(),
-        values.checked(name, "the name"),
+        first,
         branch=branch,
         scopes=_scopes(scope, False),
         reason=because,
@@ -175,9 +178,11 @@ def move(
     """
     from hypatia_mem.memory import propagation
 
+    wanted = [values.checked(name, "a name") for name in names]
+    spooled.bring(wanted)
     blast = propagation.move(
         context.home(),
-        [values.checked(name, "a name") for name in names],
+        wanted,
         values.checked(to, "--scope"),
         scopes=_scopes(from_, False),
         dry_run=dry_run,
