@@ -346,7 +346,7 @@ def _condense(
 
     While a model is waited for, new turns are stored all the same.
     """
-    from hypatia_mem.memory import curate
+    from hypatia_mem.memory import curate, logged
     from hypatia_mem.memory.cascade import announcing
     from hypatia_mem.memory.cascade import running as cascade
 
@@ -355,8 +355,10 @@ def _condense(
         late = _late_answers(home, settings)
         report = cascade.run(home, settings, now=_now(), beat=lock.beat, waiting=waiting)
         if report.made or report.dropped or late:
-            _LOG.info("%s", report.line or f"Cascade: {report.dropped} summaries taken out.")
             curate.refresh(home)
+        if report.dropped:
+            _LOG.info("%d summaries taken out", report.dropped)
+        logged.tell(home, settings, drain.logged(), report.made)
         if report.paused:
             _LOG.warning("summaries wait: %s", report.paused)
         announcing.announce(home, settings, now=_now())

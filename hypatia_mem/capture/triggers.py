@@ -8,10 +8,21 @@ from __future__ import annotations
 from hypatia_mem.capture import paths
 from hypatia_mem.capture.paths import system
 
-__all__ = ["BATCH", "BATCHED", "batch", "due", "of_request", "pressure", "shell"]
+__all__ = [
+    "BATCH",
+    "BATCHED",
+    "LOGGED",
+    "batch",
+    "due",
+    "logged",
+    "of_request",
+    "pressure",
+    "shell",
+]
 
 MAX_DUE = 1 << 14
 BATCH, BATCHED = ".batch", ".batched"
+LOGGED = ".logged"
 
 
 def of_request(home: str, prompt: str, folder: str, mode: str) -> list[str]:
@@ -55,7 +66,15 @@ def due(home: str, session: str, *, at_end: bool) -> list[str]:
 
 def pressure(home: str, session: str) -> list[str]:
     """Take what the worker says of a context that fills up (``memory.pressure``); told once."""
-    path = f"{home}/{paths.BRIEFS}/{session}.pressure"
+    return _taken(f"{home}/{paths.BRIEFS}/{session}.pressure")
+
+
+def logged(home: str, session: str) -> list[str]:
+    """Take what the worker has logged since the last prompt (``memory.logged``); told once."""
+    return _taken(f"{home}/{paths.BRIEFS}/{session}{LOGGED}")
+
+
+def _taken(path: str) -> list[str]:
     try:
         text = paths.read_file(path, MAX_DUE).decode("utf-8", "replace")
         system.unlink(path)

@@ -39,6 +39,7 @@ from hypatia_mem.memory.intake.storing import store_session
 from hypatia_mem.memory.intake.survey import cursor_key, size_key, size_of, survey
 from hypatia_mem.memory.intake.transcript import fold
 from hypatia_mem.memory.intake.turns import Carry
+from hypatia_mem.memory.logged import Logged
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class Drain:
         self._behind = False  # the index was not brought to the end
         self._derive_at = 0.0  # by the monotonic clock
         self._failed = False  # index or briefs, the last time
+        self._logged: list[Logged] = []  # that nobody has asked for yet
 
     def has_work(self) -> bool:
         """Tell whether the spool has grown since it was last read; opens no store."""
@@ -112,6 +114,11 @@ class Drain:
             self._sizes.get(segment.id) != segment.size
             for segment in spool.segments(str(self.home))
         )
+
+    def logged(self) -> list[Logged]:
+        """Return what was stored since this was asked last."""
+        found, self._logged = self._logged, []
+        return found
 
     def step(self, *, final: bool = False) -> Progress:
         """Read what is new and store it. ``final``: nobody will look again, wait for nothing.
@@ -283,7 +290,7 @@ class Drain:
         cursors = dict(ends)
         waiting = {k: v for k, v in self._waiting.items() if k not in {w.session_id for w in work}}
         touched: set[str] = set()
-        stored = 0
+        logged: list[Logged] = []
         with store.transaction(Author(Channel.HOOK), now=self._now()) as txn:
             for one in work:
                 plan = self._plan(store, one, final=final)
@@ -294,8 +301,7 @@ class Drain:
                         size_of(one.transcript_path),
                     )
                 hold_back(cursors, plan.waiting, one)
-                count = store_session(self.home, store, txn, one, plan, touched)
-                stored += count
+                logged.append(store_session(self.home, store, txn, one, plan, touched))
                 if one.readable and not plan.unfinished:
                     cursors[cursor_key(one.transcript_path)] = one.checkpoint
                     cursors[size_key(one.transcript_path)] = one.read_to
@@ -304,7 +310,8 @@ class Drain:
         known.update(cursors)
         self._cursors = known
         self._waiting = waiting
-        return stored, touched
+        self._logged += [one for one in logged if one.turns]
+        return sum(len(one.turns) for one in logged), touched
 
     def _plan(self, store: Store, one: Work, *, final: bool) -> reconcile.Plan:
         messages = [replace(message, session_id=one.session_id) for message in one.messages]

@@ -14,6 +14,7 @@ from hypatia_mem.memory import curate, projects
 from hypatia_mem.memory.intake import reconcile
 from hypatia_mem.memory.intake.batch import Work, when
 from hypatia_mem.memory.intake.turns import Facts
+from hypatia_mem.memory.logged import Logged
 from hypatia_mem.model import CLOCKS_APART, GLOBAL_SCOPE, Author, Channel, Message, Session
 
 if TYPE_CHECKING:
@@ -30,16 +31,17 @@ def store_session(
     one: Work,
     plan: reconcile.Plan,
     touched: set[str],
-) -> int:
-    """Store what a plan says about a session; returns the number of new messages."""
+) -> Logged:
+    """Store what a plan says about a session; returns its new messages."""
     before = store.session(one.session_id)
     if before is None and not plan.store:
-        return 0  # a start without a turn, or an end of something that never began
+        # A start without a turn, or an end of something that never began.
+        return Logged(one.session_id, "", ())
     scope = before.project if before is not None else _claim(store, txn, one)
     if scope in {project.scope for project in store.projects() if project.excluded}:
         # The hook did not know this folder (a worktree elsewhere): from now on it does.
         projects.tell_hook(store, home, also={r.dir for r in one.records if r.dir})
-        return 0
+        return Logged(one.session_id, scope, ())
     title = _title(store, one)
     outcome = txn.put_session(_session(one, plan, scope, title, txn.now))
     turns = txn.put_messages(one.session_id, plan.store, scope)
@@ -57,7 +59,7 @@ def store_session(
             touched |= _obey(home, store, txn, message, turn, scope, folder, typed=typed)
     if plan.store or plan.amend or outcome.verb != "unchanged":
         touched.add(scope)
-    return sum(1 for turn in turns if turn)
+    return Logged(one.session_id, scope, tuple(turn for turn in turns if turn))
 
 
 def _claim(store: Store, txn: Transaction, one: Work) -> str:
