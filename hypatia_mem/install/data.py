@@ -21,6 +21,7 @@ _FILES = (
     "model.lock",
     "key",
     "forgotten",
+    "seal",
     "config.toml",
     "hook.conf",
     "repl_history",

@@ -326,7 +326,7 @@ def _exchange(home: Path, backup: Backup, now: datetime) -> tuple[Backup | None,
     must not be lost between the two: only the very file that was kept is replaced, and another one
     is kept anew. Returns what was kept: a backup, or a folder of what could not be read.
     """
-    from hypatia_mem.store import snapshot
+    from hypatia_mem.store import seal, snapshot
     from hypatia_mem.store.lease import lease
 
     temporary = home / f".{paths.STORE}.{os.getpid()}"
@@ -338,6 +338,7 @@ def _exchange(home: Path, backup: Backup, now: datetime) -> tuple[Backup | None,
                 if kept is not None or snapshot.mark_of(home) == mark:
                     for log in home.glob(paths.STORE + ".*"):
                         log.unlink(missing_ok=True)
+                    seal.drop(home)  # the backup's ledger ends somewhere else
                     temporary.replace(home / paths.STORE)
                     snapshot.sync_folder(home)
                     return saved, kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.store import ledger
+from hypatia_mem.store import ledger, seal
 
 if TYPE_CHECKING:
     from hypatia_mem.store.opened import Store
@@ -19,8 +19,9 @@ class Walked:
 
     rows: int
     head: str
-    broken: str = ""  # gap | edit | insertion | truncation | addition | state
+    broken: str = ""  # gap | edit | insertion | truncation | addition | state | of ``seal``
     seq: int | None = None
+    sealed: int | None = None  # up to which row a note beside the store bears it out
 
 
 def walk(store: Store) -> Walked:
@@ -57,4 +58,10 @@ def _end(store: Store, count: int, head: str) -> Walked:
     ).fetchone()
     if found is not None and found[0] is not None:
         return Walked(count, head, "state", int(found[0]))
-    return Walked(count, head)
+    noted_beside = seal.read(store.home)
+    if noted_beside is None or not seal.is_known(store.home, noted_beside):
+        return Walked(count, head)
+    broken = seal.disagrees(store, noted_beside)
+    if broken == "rewound":
+        return Walked(count, head, broken, count + 1)
+    return Walked(count, head, broken, noted_beside.seq if broken else None, noted_beside.seq)

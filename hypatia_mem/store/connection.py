@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
-from hypatia_mem.store import buried, migrations
+from hypatia_mem.store import buried, migrations, seal
 from hypatia_mem.store.engine import Filling, closing, engine, quoted
 from hypatia_mem.store.lease import lease
 from hypatia_mem.store.opened import KnownMessage, KnownRoot, Store
@@ -98,6 +98,8 @@ def _opened(home: Path, *, write: bool, deadline: float, create: bool) -> Iterat
         elif exists and buried.is_behind(store):
             raise _Behind
         yield store
+        if store.is_to_seal:
+            seal.keep(store)
         if store.is_let_go:  # the engine holds what was read
             connection.close()
 

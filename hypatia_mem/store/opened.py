@@ -11,7 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.model import CLOCKS_APART, Author, Entry, Message, Project, Session, Statement
+from hypatia_mem.model import (
+    CLOCKS_APART,
+    Author,
+    Channel,
+    Entry,
+    Message,
+    Project,
+    Session,
+    Statement,
+)
 from hypatia_mem.store import keys, ledger, rows
 
 if TYPE_CHECKING:
@@ -77,6 +86,7 @@ class Store:
         self._held = held
         self._sizes = dict(sizes or {})
         self._end: tuple[int, str] | None = None  # of the ledger, once it was written to
+        self.is_to_seal = False  # when it is closed: no turn that is captured pays for it
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -108,6 +118,7 @@ class Store:
             txn.finish()
             self._connection.execute("COMMIT")
             self._end = txn.end
+            self.is_to_seal |= author.channel not in (Channel.HOOK, Channel.TRANSCRIPT)
         except BaseException:
             self._rollback()
             raise

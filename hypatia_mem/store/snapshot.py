@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from hypatia_mem.errors import StoreBusy, StoreCorrupt, StoreError
+from hypatia_mem.store import seal
 from hypatia_mem.store.connection import FILE, attached, copy_database, open_store, store_error
 from hypatia_mem.store.lease import lease
 
@@ -247,6 +248,7 @@ def restore(home: Path) -> Path:
             ]:  # logs first: never beside a new file
                 with contextlib.suppress(FileNotFoundError):
                     path.replace(kept / path.name)
+            seal.drop(home)
             if usable:
                 temporary.replace(home / FILE)
             else:  # with them in place the missing store would be taken for one to restore

@@ -20,16 +20,17 @@ _LOG = logging.getLogger("hypatia_mem")
 
 
 def keep_house(home: Path, settings: Settings, *, now: datetime, beat: Callable[[], None]) -> None:
-    """Make a snapshot when one is due, then drop spool segments that it holds and nobody needs.
+    """Note where the ledger ends, make a snapshot when one is due, drop segments that it holds.
 
     ``beat`` is called between steps, so that a long one is not taken for a hung worker.
     """
-    from hypatia_mem.store import snapshot
+    from hypatia_mem.store import seal, snapshot
     from hypatia_mem.store.connection import open_store
 
     newest = snapshot.newest_verified(home)
     with open_store(home, write=False) as store:
         seq, wanted = store.ledger_seq(), store.meta("snapshot_wanted")
+        seal.keep(store)
     due = newest is None or now - newest.made_at >= timedelta(hours=settings.snapshot_every_hours)
     asked = newest is not None and wanted.isdigit() and int(wanted) > newest.seq
     if seq and (newest is None or newest.seq != seq) and (due or asked):
