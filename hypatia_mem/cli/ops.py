@@ -16,7 +16,7 @@ from hypatia_mem.cli import context, observe_models
 from hypatia_mem.cli.app import program_name
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AsJson, Limit
-from hypatia_mem.cli.output import ago, columns, details, emit, print_json, say
+from hypatia_mem.cli.output import ago, columns, details, emit, print_json, say, warn
 from hypatia_mem.errors import UsageError
 
 WATCH_SECONDS = 2.0
@@ -236,7 +236,7 @@ def _work(*, once: bool, takeover: bool, as_json: bool) -> None:
 
     home = context.home()
     before = worker_.state(home)
-    with _internal():
+    with _internal(), _said() as said:
         code = worker_.run(home, once=once, takeover=takeover)
     store = observe.see_store(home)
     waiting: int | None = observe.see_spool(home, store.cursors).waiting
@@ -246,9 +246,31 @@ def _work(*, once: bool, takeover: bool, as_json: bool) -> None:
         text, waiting = f"What is stored cannot be seen: {store.error.message}.", None
     if other:
         text = f"A worker is running already ({before.who}). {text}"
-    emit({"exit_code": code, "waiting": waiting, "already_running": other}, text, as_json)
+    why = said[-1] if code and said else ""
+    machine = {"exit_code": code, "waiting": waiting, "already_running": other, "why": why}
+    emit(machine, text, as_json)
+    if why:
+        warn(f"It stopped before it was done: {why}.")
     if code:
         raise typer.Exit(code)
+
+
+@contextmanager
+def _said() -> Iterator[list[str]]:
+    """Give what the worker writes into the program's log, which nobody sees on a full disk."""
+    import logging
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    said: list[str] = []
+    listener, log = Listener(logging.WARNING), logging.getLogger("hypatia_mem")
+    log.addHandler(listener)
+    try:
+        yield said
+    finally:
+        log.removeHandler(listener)
 
 
 @contextmanager
