@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from hypatia_mem.capture import paths
-from hypatia_mem.model import Author, Channel, Message, Session
+from hypatia_mem.capture import paths, spool
+from hypatia_mem.model import Author, Channel, Entry, Message, Session, Trust
+from hypatia_mem.store import graves
 from hypatia_mem.store.connection import open_store
 
 REPOSITORY = Path(__file__).parents[2]
 RULE, NOTE = "rule:never-mock-the-database", "memory:the-staging-db-is-db2"
+DOUBTED, GONE = "memory:the-port-is-4711", "the printer is on the second floor"
 BEFORE = (
     ["remember", "never mock the database"],
     ["remember", "the staging db is db2"],
@@ -54,6 +56,15 @@ VERBS = {
     "erase": ["erase", "staging db", "--yes"],
     "restore": ["backup", "restore", "{backup}"],
     "import": ["import", "{export}"],
+    "drain": ["worker", "drain"],
+    "cascade run": ["cascade", "run"],
+    "retention apply": ["retention", "apply", "--yes"],
+    "delete-from": ["delete-from", "s1:2"],
+    "revert": ["revert", "postgres@1"],
+    "redo": ["redo"],
+    "review accept": ["review", "accept", DOUBTED],
+    "review reject": ["review", "reject", DOUBTED, "--reason", "it is 4712"],
+    "key rotate": ["key", "rotate"],
 }  # fmt: skip
 RESUME = ["erase", "--resume"]
 SAID = (
@@ -212,6 +223,15 @@ class Template:
             ]
             txn.put_session(Session("s1", project="app"))
             txn.put_messages("s1", said, "app")
+            txn.put_entry(
+                Entry(
+                    DOUBTED,
+                    "the port is 4711",
+                    scopes=("app",),
+                    kind="memory",
+                    trust=Trust.CANDIDATE,
+                )
+            )
         self.named = {"{export}": str(export)}
         for words in BEFORE:
             done = doer.run(self.home, self.words(words))
@@ -219,23 +239,92 @@ class Template:
         (backup,) = (self.home / "backups").iterdir()
         self.named["{backup}"] = backup.name
         paths.ensure_home(str(self.empty))
+        self.doer, self.folder = doer, folder
+        self.homes = {"import": self.empty}
 
     def words(self, words: list[str]) -> list[str]:
         return [self.named.get(word, word) for word in words]
 
     def of(self, verb: str) -> Path:
-        """Return the home that a verb is tried on: only an empty one takes an import in."""
-        return self.empty if verb == "import" else self.home
+        """Return the home that a verb is tried on: some need one that has been prepared for them."""
+        if verb in PREPARED and verb not in self.homes:
+            home = self.homes[verb] = self.folder / verb.replace(" ", "-")
+            PREPARED[verb](self, home)
+        return self.homes.get(verb, self.home)
 
     def copy(self, verb: str, home: Path) -> Path:
         shutil.copytree(self.of(verb), home)
         return home
 
 
+def _undone(template: Template, home: Path) -> None:
+    """An operation that was taken back, and can be done again."""
+    shutil.copytree(template.home, home)
+    done = template.doer.run(home, ["undo"])
+    assert done.code == 0, done.err
+
+
+def _talked(home: Path, at: datetime, config: str) -> None:
+    """A session of some turns and the settings under which something is due for it."""
+    texts = [
+        f"Report {n}: module_{n} fails after {n} runs. {'Nobody knew why. ' * 12}" for n in range(6)
+    ]
+    with open_store(home, write=True) as store:
+        with store.transaction(Author(Channel.TRANSCRIPT), now=at) as txn:
+            said = [
+                Message(
+                    "s2", f"v{n}", ("user", "assistant")[n % 2], text, at + timedelta(minutes=n)
+                )
+                for n, text in enumerate(texts)
+            ]
+            txn.put_session(Session("s2", project="app"))
+            txn.put_messages("s2", said, "app")
+    (home / "config.toml").write_text(config, "utf-8")
+
+
+def _full(template: Template, home: Path) -> None:
+    """Turns for two levels of summaries."""
+    lines = ("cascade_max_tokens = 100", "cascade_keep_last = 0", "cascade_batch = 2")
+    _talked(home, datetime(2026, 11, 30), "\n".join(lines))
+
+
+def _old(template: Template, home: Path) -> None:
+    """A session of two years ago."""
+    lines = ("retention_sessions = 0", "retention_days = 30", "summary_words = 20")
+    _talked(home, datetime(2024, 11, 30), "\n".join(lines))
+
+
+def _spooled(template: Template, home: Path) -> None:
+    """What the hook has written down, and the worker has not read yet."""
+    paths.ensure_home(str(home))
+    folder = template.folder / "app"
+    folder.mkdir(exist_ok=True)
+    for number, (role, text) in enumerate(SAID):
+        event, field = {"user": ("UserPromptSubmit", "prompt")}.get(
+            role, ("Stop", "last_assistant_message")
+        )
+        told = {"session_id": "s3", "cwd": str(folder), "hook_event_name": event, field: text}
+        spool.append(
+            str(home),
+            "s3",
+            json.dumps(told).encode(),
+            at_ns=1_796_000_000_000_000_000 + number * 10**9,
+            meta=b'"dir":%s,"client":"claude-code_9",' % json.dumps(str(folder)).encode(),
+        )
+
+
+PREPARED = {
+    "redo": _undone,
+    "cascade run": _full,
+    "retention apply": _old,
+    "drain": _spooled,
+}
+
+
 def dump(home: Path) -> tuple[str, ...]:
     """What a memory says, without times and without what is counted up at each try."""
     if not (home / paths.STORE).exists():
-        return ("[]",) * 5
+        return ("[]",) * 7
     with open_store(home, write=False) as store:
         assert store.verify_ledger() is None
         entries = store.run(
@@ -247,8 +336,10 @@ def dump(home: Path) -> tuple[str, ...]:
         )
         messages = store.run("SELECT session_id, turn, uuid, parts FROM message ORDER BY uuid")
         sessions = store.run("SELECT id, project, title FROM session ORDER BY id")
-        graves = store.run("SELECT DISTINCT digest, scope FROM tombstone ORDER BY digest, scope")
-        found = (entries, statements, messages, sessions, graves)
+        buried = store.run("SELECT DISTINCT digest, scope FROM tombstone ORDER BY digest, scope")
+        keys = store.run("SELECT count(*) AS keys FROM mutation WHERE verb LIKE 'rotate%'")
+        away = graves.load(store).holding(graves.values_of(GONE), ["app"])
+        found = (entries, statements, messages, sessions, buried, keys, bool(away))
         return tuple(repr(rows) for rows in found)
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from hypatia_mem.memory.erasing.places import JOB
 from tests.contracts import survival_kit as kit
-from tests.contracts.survival_kit import NOTE, RULE, VERBS
+from tests.contracts.survival_kit import DOUBTED, NOTE, RULE, VERBS
 from tests.disk import Disk, mounted
 
 pytestmark = [
@@ -30,6 +30,9 @@ pytestmark = [
 COMMITTED = Path(__file__).with_name("survival.md")
 POINTS = int(os.environ.get("HYPATIA_TEST_POINTS", "6"))  # the first and the last ones always
 SLOW = {"erase": 16, "restore": 24}  # at most so many: each is finished and looked through
+FEWER = {"drain": 20, "cascade run": 20, "retention apply": 20}
+REJECTED = {"reject": NOTE, "review reject": DOUBTED}
+ONWARD = ("import", "drain", "cascade run")  # of several transactions: what is cut short goes on
 AT_ONCE = 8
 LEFT = (0, 256 << 10, 32 << 10, 1 << 20, 2 << 20)[: 2 if POINTS < 10 else 5]  # bytes
 TOGETHER = (
@@ -75,7 +78,7 @@ def committed(verb: str) -> dict[str, str]:
 
 def chosen(verb: str, count: int) -> list[int]:
     """Return the boundaries to be killed at."""
-    points = min(POINTS, SLOW.get(verb, count))
+    points = min(POINTS, {**SLOW, **FEWER}.get(verb, count))
     if count <= points:
         return list(range(1, count + 1))
     even = {1 + n * (count - 1) // (points - 3) for n in range(points - 2)}
@@ -103,12 +106,12 @@ class Row:
             # What changed is in the ledger, for both are one transaction.
             assert self.verb in SLOW or kit.ledger(home) >= self.noted, what
             return True
-        if self.verb == "reject" and found != self.before:
+        if self.verb in REJECTED and found != self.before:
             # Written down as kept away, and not yet as rejected: whoever reads next takes it out.
-            assert NOTE not in found[0], what
+            assert REJECTED[self.verb] not in found[0], what
             assert RULE in found[0], what
             return True
-        if self.verb != "import":  # which goes on where it stopped
+        if self.verb not in ONWARD:
             assert found == self.before, what
         again = self.doer.run(home, self.words)
         assert again.code == 0, f"{what}: {again.err}"
