@@ -7,7 +7,8 @@
     ├── ExpressionError          1   a JSE expression is wrong; carries the operand's path
     ├── NotFound                 1   the named thing is not in the store
     ├── Conflict                 1   it exists already, or the change contradicts what is there
-    │   └── StaleEdit            1   the words changed since they were read
+    │   ├── StaleEdit            1   the words changed since they were read
+    │   └── SessionRuns          1   a running session stands on it
     ├── Refused                  1   the channel may not do this, or the value was forgotten before
     ├── StoreError               1   the store cannot be used
     │   ├── StoreBusy            5   another process holds the store longer than the deadline
@@ -37,6 +38,7 @@ __all__ = [
     "ModelUnavailable",
     "NotFound",
     "Refused",
+    "SessionRuns",
     "ShelfError",
     "StaleEdit",
     "StoreBusy",
@@ -122,6 +124,10 @@ class StaleEdit(Conflict):
         self.theirs = theirs
         self.yours = yours
         self.difference = difference
+
+
+class SessionRuns(Conflict):
+    """A running session stands on what is to be changed: it can be changed when that has ended."""
 
 
 class Refused(HypatiaError):

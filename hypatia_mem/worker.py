@@ -314,10 +314,10 @@ def _finish_erasing(home: Path, settings: Settings, lock: Lock) -> None:
 
 def _make_queued(home: Path) -> bool:
     """Make the changes that waited for a session to end; True, for the rest goes on either way."""
-    from hypatia_mem.memory import guard
+    from hypatia_mem.memory import queued
 
     try:
-        made = guard.run_queued(home, _now())
+        made = queued.run(home, _now())
         if made:
             _LOG.info("%d queued changes made", made)
     except (HypatiaError, OSError) as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
+from hypatia_mem.cli.blast import After, finish, or_later, reach_row, say_reach, settle
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import columns, print_json, say
 from hypatia_mem.errors import UsageError
@@ -56,6 +57,7 @@ def bulk(  # noqa: PLR0913 - what is chosen, what is done, and how it is told
     yes: Annotated[
         bool, typer.Option("--yes", help="Do it; without it nothing is changed.")
     ] = False,
+    after: After = False,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -93,18 +95,36 @@ def bulk(  # noqa: PLR0913 - what is chosen, what is done, and how it is told
         raise UsageError(
             "say which of the list: --select 1-5,8,10-", hint="See it with: hypatia-mem bulk list"
         )
-    done = bulk_.change(
-        context.home(),
-        verb,
-        values.checked(value, "the value"),
-        select,
-        wanted,
-        token=list_,
-        dry_run=not yes,
-        author=context.author(),
-        now=context.now(),
+    dry_run = not yes
+    said = values.checked(value, "the value")
+
+    def change() -> Done:
+        return bulk_.change(
+            context.home(),
+            verb,
+            said,
+            select,
+            wanted,
+            token=list_,
+            dry_run=dry_run,
+            author=context.author(),
+            now=context.now(),
+        )
+
+    def names() -> list[str]:
+        found = bulk_.named(context.home(), select, wanted, token=list_)
+        return [one.name for one in found]
+
+    done = or_later(
+        change,
+        after=after,
+        verb="bulk",
+        names=names,
+        arguments=lambda: {"verb": verb, "value": said, "scopes": wanted.scopes},
+        as_json=as_json,
     )
-    _tell(done, as_json)
+    if done is not None:
+        _tell(done, as_json)
 
 
 def _list(wanted: Any, as_json: bool) -> None:  # noqa: ANN401 - Filter, lazily imported
@@ -148,14 +168,13 @@ def _cells(row: dict[str, Any], withheld: bool) -> list[str]:
 
 
 def _tell(done: Done, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from hypatia_mem.cli import deleting
-
-    if done.blast is not None:
-        deleting.finish(done.blast, as_json)
+    if done.verb in ("delete", "move"):
+        finish(done.blast, as_json)
     elif as_json:
-        print_json({"dry_run": not done.op_id, **asdict(done)})
+        said = {"verb": done.verb, "names": done.names, "unchanged": done.unchanged}
+        blast = settle(done.blast)
+        more = {"op_id": done.op_id, "reach": reach_row(blast)}
+        print_json({"dry_run": not done.op_id, **said, **more})
     else:
         changed = [name for name in done.names if name not in done.unchanged]
         noun = "entry" if len(changed) == 1 else "entries"
@@ -164,7 +183,8 @@ def _tell(done: Done, as_json: bool) -> None:
             say(f"  {name}")
         if done.unchanged:
             say(f"{len(done.unchanged)} of them were so already.")
-    if not as_json and done.op_id and done.blast is None:
-        say(f"Take it back with: hypatia-mem undo {done.op_id}")
-    elif not as_json and not done.op_id:
+        say_reach(settle(done.blast))
+        if done.op_id:
+            say(f"Take it back with: hypatia-mem undo {done.op_id}")
+    if not as_json and not done.op_id:
         say("Nothing was changed. Do it with: --yes")

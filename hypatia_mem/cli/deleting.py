@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from hypatia_mem.cli import context, spooled, values
+from hypatia_mem.cli.blast import After, DryRun, count, finish, or_later, say_names, say_queued
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
-from hypatia_mem.cli.output import emit, print_json, say
+from hypatia_mem.cli.output import print_json, say
 from hypatia_mem.errors import Refused, UsageError
 
-if TYPE_CHECKING:
-    from hypatia_mem.memory.propagation import Blast, Reached
-
-__all__ = ["blast_row", "delete", "delete_from", "move", "provenance", "say_blast"]
-
-_SHOWN = 20  # names of each sort that a person is shown; --json gives all
+__all__ = ["delete", "delete_from", "move", "provenance"]
 
 _Names = Annotated[
     list[str],
@@ -26,9 +21,6 @@ _Names = Annotated[
         help="An entry, a session's id, SESSION:3-5 for its turns, or a statement's key.",
         show_default=False,
     ),
-]
-_DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say by name what would go, and change nothing.")
 ]
 _Because = Annotated[
     str,
@@ -62,7 +54,7 @@ def delete(
         bool,
         typer.Option("--after", help="Later, when the sessions that it hangs on have ended."),
     ] = False,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
     scope: _Scope = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -95,7 +87,7 @@ def delete(
             author=context.author(),
             now=context.now(),
         )
-        emit({"queued": queued}, _queued_line(queued), as_json)
+        say_queued("delete", queued, as_json)
         return
     blast = propagation.delete(
         context.home(),
@@ -125,7 +117,8 @@ def delete_from(
         ),
     ] = False,
     because: _Because = "delete",
-    dry_run: _DryRun = False,
+    after: After = False,
+    dry_run: DryRun = False,
     scope: _Scope = None,
     as_json: AsJson = False,
 ) -> None:
@@ -142,17 +135,26 @@ def delete_from(
 
     first = values.checked(name, "the name")
     spooled.bring([first])
-    blast = propagation.delete_onward(
-        context.home(),
-        first,
-        branch=branch,
-        scopes=_scopes(scope, False),
-        reason=because,
-        dry_run=dry_run,
-        author=context.author(),
-        now=context.now(),
+    scopes = _scopes(scope, False)
+    blast = or_later(
+        lambda: propagation.delete_onward(
+            context.home(),
+            first,
+            branch=branch,
+            scopes=scopes,
+            reason=because,
+            dry_run=dry_run,
+            author=context.author(),
+            now=context.now(),
+        ),
+        after=after,
+        verb="delete from",
+        names=[first],
+        arguments=lambda: {"branch": branch, "scopes": scopes, "reason": because},
+        as_json=as_json,
     )
-    finish(blast, as_json)
+    if blast is not None:
+        finish(blast, as_json)
 
 
 def move(
@@ -164,7 +166,8 @@ def move(
         list[str] | None,
         typer.Option("--from", help="The project that it belongs to, when it is not this one."),
     ] = None,
-    dry_run: _DryRun = False,
+    after: After = False,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Put things into another scope: from then on only that project sees them.
@@ -180,16 +183,25 @@ def move(
 
     wanted = [values.checked(name, "a name") for name in names]
     spooled.bring(wanted)
-    blast = propagation.move(
-        context.home(),
-        wanted,
-        values.checked(to, "--scope"),
-        scopes=_scopes(from_, False),
-        dry_run=dry_run,
-        author=context.author(),
-        now=context.now(),
+    where, scopes = values.checked(to, "--scope"), _scopes(from_, False)
+    blast = or_later(
+        lambda: propagation.move(
+            context.home(),
+            wanted,
+            where,
+            scopes=scopes,
+            dry_run=dry_run,
+            author=context.author(),
+            now=context.now(),
+        ),
+        after=after,
+        verb="move",
+        names=wanted,
+        arguments=lambda: {"to": where, "scopes": scopes},
+        as_json=as_json,
     )
-    finish(blast, as_json)
+    if blast is not None:
+        finish(blast, as_json)
 
 
 def provenance(
@@ -217,96 +229,15 @@ def provenance(
     if as_json:
         print_json(asdict(found))
     else:
-        say(f"{found.name} ({found.kind}) stands on {_count(len(found.direct), 'source')}.")
+        say(f"{found.name} ({found.kind}) stands on {count(len(found.direct), 'source')}.")
         for title, some in (("directly", found.direct), ("at the bottom", found.leaves)):
-            _say_names(title, some)
-        _say_names("not there any more", found.missing)
+            say_names(title, some)
+        say_names("not there any more", found.missing)
     if found.missing:
         raise typer.Exit(1)
 
 
 # ----------------------------------------------------------------------------------------------
-
-
-def _queued_line(queued: Sequence[dict[str, str]]) -> str:
-    lines = [
-        f"  {one['name']}  when session {one['session']} has ended"
-        if one["session"]
-        else f"  {one['name']}  with the worker's next run"
-        for one in queued
-    ]
-    return "\n".join(["Will be deleted:", *lines])
-
-
-def finish(blast: Blast, as_json: bool) -> None:
-    """Condense anew what is owed, and say what was done, or would be."""
-    from dataclasses import replace
-
-    if blast.op_id and (blast.owed or blast.derived):
-        from hypatia_mem.config import load_settings
-        from hypatia_mem.memory import propagation
-
-        home = context.home()
-        made = propagation.rederive(home, load_settings(home), now=context.now())
-        blast = replace(blast, remade=made)
-    if as_json:
-        print_json(blast_row(blast))
-    else:
-        say_blast(blast)
-
-
-def blast_row(blast: Blast) -> dict[str, Any]:
-    """Return a blast as a machine reads it."""
-    from dataclasses import asdict
-
-    return {"dry_run": not blast.op_id, **asdict(blast)}
-
-
-def say_blast(blast: Blast) -> None:
-    """Print what a change reaches, each by name, and how it is taken back."""
-    done = bool(blast.op_id)
-    did, would = {"move": ("Moved", "Would move")}.get(blast.verb, ("Deleted", "Would delete"))
-    total = len(blast.targets)
-    say(f"{did if done else would} {_count(total, 'thing')}:")
-    _say_reached("", blast.targets)
-    _say_reached("along with it", blast.along)
-    _say_reached("taken out, for it stood on that", blast.derived)
-    _say_reached("stays", blast.kept)
-    _say_names("statements", blast.statements)
-    if blast.owed:
-        noun = _count(len(blast.remade), "new summary", "new summaries")
-        rest = f"condensed into {noun}" if blast.remade else "condensed anew by the next pass"
-        verb = "were" if blast.remade else "are" if done else "would be"
-        say(f"{_count(blast.owed, 'message')} beside it {verb} {rest}.")
-    if done:
-        say(f"Take it back with: hypatia-mem undo {blast.op_id}")
-
-
-def _say_reached(title: str, some: Sequence[Reached]) -> None:
-    _say_some(title, some, lambda one: f"{one.name}  ({one.kind}){_because(one)}")
-
-
-def _because(one: Reached) -> str:
-    return f"  {one.why}" if one.why else ""
-
-
-def _say_names(title: str, names: Sequence[str]) -> None:
-    _say_some(title, names, str)
-
-
-def _say_some(title: str, some: Sequence[Any], line: Callable[[Any], str]) -> None:
-    if not some:
-        return
-    if title:
-        say(f"{title}:")
-    for one in some[:_SHOWN]:
-        say(f"  {line(one)}")
-    if len(some) > _SHOWN:
-        say(f"  and {len(some) - _SHOWN} more (--json names all)")
-
-
-def _count(number: int, noun: str, many: str = "") -> str:
-    return f"1 {noun}" if number == 1 else f"{number} {many or noun + 's'}"
 
 
 def _scopes(scope: list[str] | None, all_projects: bool) -> list[str] | None:

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
+from hypatia_mem.cli.blast import After, DryRun, or_later, reach_row, say_reach, settle
 from hypatia_mem.cli.options import AsJson
-from hypatia_mem.cli.output import emit, print_json, say
-from hypatia_mem.cli.trust import After, Scope, queue, scopes_to_change
-from hypatia_mem.errors import Conflict, StaleEdit, UsageError
+from hypatia_mem.cli.output import print_json, say
+from hypatia_mem.cli.trust import Scope, scopes_to_change
+from hypatia_mem.errors import StaleEdit, UsageError
 
 __all__ = ["edit", "edit_text"]
 
@@ -36,6 +37,7 @@ def edit(
         bool, typer.Option("--force", help="Write over what changed since; the ledger tells it.")
     ] = False,
     scope: Scope = None,
+    dry_run: DryRun = False,
     after: After = False,
     as_json: AsJson = False,
 ) -> None:
@@ -57,22 +59,36 @@ def edit(
         words = values.read_text(text, "the text")
     more: dict[str, Any] = {"tag": etag, "force": force}
     try:
-        outcome = trust.edit(
-            context.home(), name, words, scopes=scopes, **more,
-            author=context.author(), now=context.now(),
+        changed = or_later(
+            lambda: trust.edit(
+                context.home(), name, words, scopes=scopes, dry_run=dry_run, **more,
+                author=context.author(), now=context.now(),
+            ),
+            after=after,
+            verb="edit",
+            names=[name],
+            # It is for the words as they are now.
+            arguments=lambda: {
+                "text": words, "scopes": scopes, **more, "tag": etag or _state_of(name, scopes)
+            },
+            as_json=as_json,
         )  # fmt: skip
     except StaleEdit as error:
         _show_clash(error, as_json)
         raise
-    except Conflict:
-        if not after:
-            raise
-        more["tag"] = etag or _state_of(name, scopes)  # it is for the words as they are now
-        queue("edit", [name], {"text": words, "scopes": scopes, **more}, as_json)
+    if changed is None:
         return
+    blast, outcome = settle(changed.blast), changed.outcomes[0]
     machine = {"verb": outcome.verb, "name": outcome.name, **dict(outcome.details)}
-    done = "Edited" if outcome.verb == "updated" else "Unchanged"
-    emit(machine, f"{done}: {outcome.name}  (etag {outcome.details['etag']})", as_json)
+    if as_json:
+        print_json({**machine, "dry_run": dry_run, "reach": reach_row(blast)})
+        return
+    done = "Would be edited" if dry_run else "Edited"
+    say(
+        f"{done if outcome.verb == 'updated' else 'Unchanged'}: {outcome.name}"
+        f"  (etag {outcome.details['etag']})"
+    )
+    say_reach(blast)
 
 
 # ----------------------------------------------------------------------------------------------

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hypatia_mem.cli import context, values
+from hypatia_mem.cli.blast import After, DryRun, or_later, reach_row, say_reach, settle
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes, ValidFrom, ValidTo
 from hypatia_mem.cli.output import emit, held_back, print_json, print_line, print_rows, say
 from hypatia_mem.cli.querying import run_query, stream_query
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.model import Entry, Outcome, Statement, Trust, normal_predicate
+
+if TYPE_CHECKING:
+    from hypatia_mem.memory.blast import Changed
 
 __all__ = [
     "entry_row",
@@ -235,6 +240,8 @@ def knowledge_update(  # noqa: PLR0913 - one each for its options
     valid_to: ValidTo = None,
     scope: Scopes = None,
     all_projects: AllProjects = False,
+    dry_run: DryRun = False,
+    after: After = False,
     as_json: AsJson = False,
 ) -> None:
     """Change fields of a knowledge entry; what is not named stays, "" clears.
@@ -262,15 +269,30 @@ def knowledge_update(  # noqa: PLR0913 - one each for its options
         fields["scopes"] = values.parse_scopes(scopes)
     fields |= values.parse_validity(valid_from, valid_to)
     context.reach_to_change([name], scope, all_projects, verb="update")
-    outcome = curate.update_entry(
-        context.home(), name, fields, author=context.author(), now=context.now()
-    )
-    verb = "Knowledge unchanged" if outcome.verb == "unchanged" else "Updated knowledge"
-    _report(outcome, f"{verb}: {name}", as_json)
+    changed = or_later(
+        lambda: curate.update_entry(
+            context.home(), name, fields, dry_run=dry_run, author=context.author(),
+            now=context.now(),
+        ),
+        after=after,
+        verb="update",
+        names=[name],
+        arguments=lambda: {"fields": _plain(fields)},
+        as_json=as_json,
+    )  # fmt: skip
+    if changed is not None:
+        done = "Would update knowledge" if dry_run else "Updated knowledge"
+        same = changed.outcomes[0].verb == "unchanged"
+        _report_change(changed, f"{'Knowledge unchanged' if same else done}: {name}", as_json)
 
 
 def knowledge_delete(
-    name: _Name, scope: Scopes = None, all_projects: AllProjects = False, as_json: AsJson = False
+    name: _Name,
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete a knowledge entry and the statements that name it.
 
@@ -284,8 +306,19 @@ def knowledge_delete(
     from hypatia_mem.memory import curate
 
     context.reach_to_change([name], scope, all_projects, verb="delete")
-    outcome = curate.delete_entry(context.home(), name, author=context.author(), now=context.now())
-    _report(outcome, f"Deleted knowledge: {name}", as_json)
+    changed = or_later(
+        lambda: curate.delete_entry(
+            context.home(), name, dry_run=dry_run, author=context.author(), now=context.now()
+        ),
+        after=after,
+        verb="drop",
+        names=[name],
+        arguments=dict,
+        as_json=as_json,
+    )
+    if changed is not None:
+        done = "Would delete knowledge" if dry_run else "Deleted knowledge"
+        _report_change(changed, f"{done}: {name}", as_json)
 
 
 def statement_create(  # noqa: PLR0913 - one each for its options
@@ -444,13 +477,32 @@ def _triple(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
     )
 
 
-def _report(outcome: Outcome, text: str, as_json: bool) -> None:
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields of an entry as JSON holds them."""
+    return {
+        key: value.isoformat() if isinstance(value, datetime) else value
+        for key, value in fields.items()
+    }
+
+
+def _report_change(changed: Changed, text: str, as_json: bool) -> None:
+    """Report what became of one entry, and of what stands on it."""
+    blast = settle(changed.blast)
+    _report(changed.outcomes[0], text, as_json, reach_row(blast))
+    if not as_json:
+        say_reach(blast)
+
+
+def _report(
+    outcome: Outcome, text: str, as_json: bool, reach: dict[str, Any] | None = None
+) -> None:
     if outcome.verb == "refused":
         raise Refused(
             f"{outcome.name!r} was not stored: {outcome.reason or 'it was forgotten before'}",
             hint="A person can bring it back by running this command in a terminal.",
         )
     machine = {"verb": outcome.verb, "name": outcome.name, **dict(outcome.details)}
+    machine |= {"reach": reach} if reach else {}
     if outcome.details.get("quarantined"):
         machine["reason"] = outcome.reason
         text = held_back(outcome)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
+from hypatia_mem.cli.blast import After, DryRun, or_later, reach_row, say_reach, settle
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
 from hypatia_mem.cli.output import columns, emit, print_json, say
 from hypatia_mem.errors import Refused
 from hypatia_mem.model import PERSON_CHANNELS, Entry, Outcome
 
 if TYPE_CHECKING:
+    from hypatia_mem.memory.blast import Changed
     from hypatia_mem.store.history import State
 
 __all__ = ["diff", "history", "redo", "revert", "undo"]
@@ -32,9 +34,6 @@ _Operation = Annotated[
         "the log. Without it the last one of this project.",
         show_default=False,
     ),
-]
-_DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")
 ]
 
 
@@ -148,6 +147,8 @@ def revert(
         ),
     ],
     withheld: _Withheld = False,
+    dry_run: DryRun = False,
+    after: After = False,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -170,25 +171,46 @@ def revert(
         with open_store(context.home(), write=False) as store:
             found, _ = history_.states(store, words, withheld=withheld)
         reach.refuse(_name(found[-1]), found[-1].value.scopes, scopes)
-    outcome = history_.revert(
-        context.home(),
-        words,
-        withheld=withheld,
-        author=context.author(),
-        now=context.now(),
+    changed = or_later(
+        lambda: history_.revert(
+            context.home(),
+            words,
+            withheld=withheld,
+            dry_run=dry_run,
+            author=context.author(),
+            now=context.now(),
+        ),
+        after=after,
+        verb="revert",
+        names=words,
+        arguments=lambda: {"withheld": withheld},
+        as_json=as_json,
     )
+    if changed is not None:
+        _tell_revert(changed, dry_run, as_json)
+
+
+def _tell_revert(changed: Changed, dry_run: bool, as_json: bool) -> None:
+    outcome = changed.outcomes[0]
     if outcome.verb == "refused":
         raise Refused(f"{outcome.name!r} was not put back: {outcome.reason}")
+    blast = settle(changed.blast)
     version, number = outcome.details["version"], outcome.details["from"]
-    text = f"{outcome.name} is at version {version} again what it was at version {number}."
+    is_ = "would be" if dry_run else "is"
+    text = f"{outcome.name} {is_} at version {version} again what it was at version {number}."
     if outcome.verb == "unchanged":
         text = f"{outcome.name} says already what it said at version {number}."
-    emit({"verb": outcome.verb, "name": outcome.name, **outcome.details}, text, as_json)
+    if as_json:
+        said = {"verb": outcome.verb, "name": outcome.name, **outcome.details}
+        print_json({**said, "dry_run": dry_run, "reach": reach_row(blast)})
+        return
+    say(text)
+    say_reach(blast)
 
 
 def undo(
     operation: _Operation = None,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -212,7 +234,7 @@ def undo(
 
 def redo(
     operation: _Operation = None,
-    dry_run: _DryRun = False,
+    dry_run: DryRun = False,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
+from hypatia_mem.cli.blast import After, DryRun, or_later, reach_row, say_reach, settle
 from hypatia_mem.cli.editing import edit_text
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson
 from hypatia_mem.cli.output import emit, print_json, printable, say
-from hypatia_mem.cli.trust import DryRun, Names, Reason, Scope, report, scopes_to_change
+from hypatia_mem.cli.trust import Names, Reason, Scope, report, scopes_to_change
 from hypatia_mem.errors import HypatiaError, UsageError
 from hypatia_mem.model import Trust
 
@@ -79,6 +80,7 @@ def accept(
     reason: Reason = "",
     scope: Scope = None,
     dry_run: DryRun = False,
+    after: After = False,
     as_json: AsJson = False,
 ) -> None:
     """Take items in, as they are or, one at a time, with other words.
@@ -91,11 +93,21 @@ def accept(
 
     trust = Trust.VERIFIED if verify else Trust.ASSERTED
     words = None if text is None else values.read_text(text, "the text")
-    outcomes = review__.accept(
-        context.home(), name, text=words, trust=trust, reason=reason, dry_run=dry_run,
-        scopes=scopes_to_change(scope), author=context.author(), now=context.now(),
+    scopes = scopes_to_change(scope)
+    given: dict[str, Any] = {"text": words, "reason": reason, "scopes": scopes}
+    changed = or_later(
+        lambda: review__.accept(
+            context.home(), name, trust=trust, dry_run=dry_run, **given,
+            author=context.author(), now=context.now(),
+        ),
+        after=after,
+        verb="accept",
+        names=name,
+        arguments=lambda: {**given, "trust": str(trust)},
+        as_json=as_json,
     )  # fmt: skip
-    report(outcomes, "Taken in:", {"trust": str(trust)}, dry_run, as_json)
+    if changed is not None:
+        report(changed, "Taken in:", {"trust": str(trust)}, dry_run, as_json)
 
 
 @review.command("edit", cls=Leaf)
@@ -104,6 +116,7 @@ def edit(
     text: Annotated[str, typer.Option("--text", help=_TEXT, show_default=False)],
     scope: Scope = None,
     dry_run: DryRun = False,
+    after: After = False,
     as_json: AsJson = False,
 ) -> None:
     """Rewrite an item and take it in; the first text stays in its history.
@@ -112,7 +125,7 @@ def edit(
     Example:
       hypatia-mem review edit "rule:use-port-4712" --text "use port 4712 on staging"
     """
-    accept([name], text=text, scope=scope, dry_run=dry_run, as_json=as_json)
+    accept([name], text=text, scope=scope, dry_run=dry_run, after=after, as_json=as_json)
 
 
 @review.command("reject", cls=Leaf)
@@ -121,6 +134,7 @@ def reject(
     reason: Annotated[str, typer.Option("--reason", help="Why it is wrong; needed.")] = "",
     scope: Scope = None,
     dry_run: DryRun = False,
+    after: After = False,
     as_json: AsJson = False,
 ) -> None:
     """Say that items are wrong: withheld from now on, and refused when they come again.
@@ -131,11 +145,22 @@ def reject(
     """
     from hypatia_mem.memory import review as review__
 
-    outcomes = review__.reject(
-        context.home(), name, reason=values.checked(reason, "--reason"), dry_run=dry_run,
-        scopes=scopes_to_change(scope), author=context.author(), now=context.now(),
+    given: dict[str, Any] = {
+        "reason": values.checked(reason, "--reason"), "scopes": scopes_to_change(scope)
+    }  # fmt: skip
+    changed = or_later(
+        lambda: review__.reject(
+            context.home(), name, dry_run=dry_run, **given,
+            author=context.author(), now=context.now(),
+        ),
+        after=after,
+        verb="trust",
+        names=name,
+        arguments=lambda: {**given, "trust": "rejected"},
+        as_json=as_json,
     )  # fmt: skip
-    report(outcomes, "Rejected:", {"trust": "rejected"}, dry_run, as_json)
+    if changed is not None:
+        report(changed, "Rejected:", {"trust": "rejected"}, dry_run, as_json)
 
 
 @review.command("merge", cls=Leaf)
@@ -145,6 +170,7 @@ def merge(
     text: Annotated[str | None, typer.Option("--text", help=_TEXT)] = None,
     scope: Scope = None,
     dry_run: DryRun = False,
+    after: After = False,
     as_json: AsJson = False,
 ) -> None:
     """Put what an item says into another entry, with all its sources.
@@ -156,13 +182,27 @@ def merge(
     from hypatia_mem.memory import review as review__
 
     words = None if text is None else values.read_text(text, "the text")
-    outcome = review__.merge(
-        context.home(), name, into, text=words, dry_run=dry_run,
-        scopes=scopes_to_change(scope), author=context.author(), now=context.now(),
+    given: dict[str, Any] = {"text": words, "scopes": scopes_to_change(scope)}
+    changed = or_later(
+        lambda: review__.merge(
+            context.home(), name, into, dry_run=dry_run, **given,
+            author=context.author(), now=context.now(),
+        ),
+        after=after,
+        verb="merge",
+        names=[name],
+        arguments=lambda: {**given, "into": into},
+        as_json=as_json,
     )  # fmt: skip
+    if changed is None:
+        return
+    outcome, blast = changed.outcomes[0], settle(changed.blast)
     machine = {"verb": outcome.verb, "name": outcome.name, **dict(outcome.details)}
     done = "Would be merged:" if dry_run else "Merged:"
-    emit({**machine, "dry_run": dry_run}, f"{done} {name} into {outcome.name}", as_json)
+    reach = {"dry_run": dry_run, "reach": reach_row(blast)}
+    emit({**machine, **reach}, f"{done} {name} into {outcome.name}", as_json)
+    if not as_json:
+        say_reach(blast)
 
 
 @review.command("defer", cls=Leaf)
@@ -180,12 +220,13 @@ def defer(
       hypatia-mem review defer "rule:use-port-4712" --days 14
     """
     from hypatia_mem.memory import review as review__
+    from hypatia_mem.memory.blast import Changed
 
     outcomes = review__.defer(
         context.home(), name, days=days, reason=reason,
         scopes=scopes_to_change(scope), author=context.author(), now=context.now(),
     )  # fmt: skip
-    report(outcomes, "Put off:", {"days": days}, False, as_json)
+    report(Changed(outcomes), "Put off:", {"days": days}, False, as_json)
 
 
 @review.command("retry", cls=Leaf)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from hypatia_mem.cli import context, values
+from hypatia_mem.cli.blast import After, DryRun, or_later, reach_row, say_reach, settle
 from hypatia_mem.cli.options import AsJson
 from hypatia_mem.cli.output import columns, emit, print_json, say, warn
-from hypatia_mem.errors import Conflict, Refused, UsageError
-from hypatia_mem.model import PERSON_CHANNELS, Outcome, Trust
+from hypatia_mem.errors import Refused, UsageError
+from hypatia_mem.model import PERSON_CHANNELS, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hypatia_mem.memory.blast import Changed
     from hypatia_mem.model import Entry
 
 __all__ = [
@@ -48,15 +50,6 @@ Reason: TypeAlias = Annotated[
 Scope: TypeAlias = Annotated[
     str | None,
     typer.Option("--scope", help="Change what is in this scope instead of this project's."),
-]
-DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")
-]
-After: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--after", help="If a running session depends on it: do it when that session has ended."
-    ),
 ]
 _DONE = {
     Trust.ASSERTED: "Accepted",
@@ -212,7 +205,11 @@ def trust(
 
 
 def pin(
-    name: _Maybe = None, scope: Scope = None, dry_run: DryRun = False, as_json: AsJson = False
+    name: _Maybe = None,
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell these first, whatever else there is room for. Without NAME: list what is pinned.
 
@@ -220,11 +217,15 @@ def pin(
     Example:
       hypatia-mem pin "rule:never-mock-the-database" "taboo:force-push"
     """
-    _mark_or_list("pin", name, scope, dry_run, as_json)
+    _mark_or_list("pin", name, scope, dry_run, as_json, after=after)
 
 
 def unpin(
-    name: Names, scope: Scope = None, dry_run: DryRun = False, as_json: AsJson = False
+    name: Names,
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let go of what was pinned.
 
@@ -232,7 +233,7 @@ def unpin(
     Example:
       hypatia-mem unpin "rule:never-mock-the-database"
     """
-    _mark("unpin", name, scope, dry_run, False, as_json)
+    _mark("unpin", name, scope, dry_run, after, as_json)
 
 
 def suppress(
@@ -252,7 +253,11 @@ def suppress(
 
 
 def unsuppress(
-    name: Names, scope: Scope = None, dry_run: DryRun = False, as_json: AsJson = False
+    name: Names,
+    scope: Scope = None,
+    dry_run: DryRun = False,
+    after: After = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show again what was suppressed.
 
@@ -260,7 +265,7 @@ def unsuppress(
     Example:
       hypatia-mem unsuppress "notes-on-the-old-build"
     """
-    _mark("unsuppress", name, scope, dry_run, False, as_json)
+    _mark("unsuppress", name, scope, dry_run, after, as_json)
 
 
 # ----------------------------------------------------------------------------------------------
@@ -295,8 +300,8 @@ def _set_trust(
 
     scopes = scopes_to_change(scope)
     words = values.checked(reason, "--reason")
-    try:
-        outcomes = trust_.set_trust(
+    changed = or_later(
+        lambda: trust_.set_trust(
             context.home(),
             names,
             trust,
@@ -305,14 +310,15 @@ def _set_trust(
             dry_run=dry_run,
             author=context.author(),
             now=context.now(),
-        )
-    except Conflict:
-        if not after:
-            raise
-        given = {"trust": str(trust), "reason": words, "scopes": scopes}
-        queue("trust", names, given, as_json)
-        return
-    report(outcomes, f"{_DONE[trust]}:", {"trust": str(trust)}, dry_run, as_json)
+        ),
+        after=after,
+        verb="trust",
+        names=names,
+        arguments=lambda: {"trust": str(trust), "reason": words, "scopes": scopes},
+        as_json=as_json,
+    )
+    if changed is not None:
+        report(changed, f"{_DONE[trust]}:", {"trust": str(trust)}, dry_run, as_json)
 
 
 def _show_trust(name: str, scope: str | None, as_json: bool) -> None:
@@ -364,8 +370,8 @@ def _mark(
     from hypatia_mem.memory import trust
 
     scopes = scopes_to_change(scope)
-    try:
-        outcomes = trust.mark(
+    changed = or_later(
+        lambda: trust.mark(
             context.home(),
             names,
             verb,
@@ -373,13 +379,16 @@ def _mark(
             dry_run=dry_run,
             author=context.author(),
             now=context.now(),
-        )
-    except Conflict:
-        if not after:
-            raise
-        queue(verb, names, {"scopes": scopes}, as_json)
+        ),
+        after=after,
+        verb=verb,
+        names=names,
+        arguments=lambda: {"scopes": scopes},
+        as_json=as_json,
+    )
+    if changed is None:
         return
-    report(outcomes, f"{_MARKED[verb]}:", {}, dry_run, as_json)
+    report(changed, f"{_MARKED[verb]}:", {}, dry_run, as_json)
     if verb == "pin":
         _tell_long(names)
 
@@ -398,32 +407,19 @@ def _tell_long(names: Sequence[str]) -> None:
             warn(f"{one.name} is long: a brief shows its first {ITEM_UNITS} characters.")
 
 
-def report(
-    outcomes: Sequence[Outcome], word: str, more: dict[str, Any], dry_run: bool, as_json: bool
-) -> None:
-    """Print what became of each name."""
+def report(changed: Changed, word: str, more: dict[str, Any], dry_run: bool, as_json: bool) -> None:
+    """Print what became of each name, and of what stands on it."""
+    blast = settle(changed.blast)
+    outcomes = changed.outcomes
     rows = [{"verb": one.verb, "name": one.name, **dict(one.details), **more} for one in outcomes]
     if as_json:
-        print_json({"dry_run": dry_run, "changed": rows})
+        print_json({"dry_run": dry_run, "changed": rows, "reach": reach_row(blast)})
         return
     for one in outcomes:
         unchanged = one.verb == "unchanged"
         head = "Already so:" if unchanged else f"Would be {word.lower()}" if dry_run else word
         say(f"{head} {one.name}")
-
-
-def queue(verb: str, names: Sequence[str], arguments: dict[str, Any], as_json: bool) -> None:
-    """Keep a change for when the sessions that hold these names have ended, and say so."""
-    from hypatia_mem.memory import guard
-
-    home, author, now = context.home(), context.author(), context.now()
-    rows = guard.queue_held(home, verb, names, arguments, author=author, now=now)
-    if as_json:
-        print_json({"queued": rows})
-        return
-    for row in rows:
-        when = f"when session {row['session']} has ended" if row["session"] else "at once"
-        say(f"Queued: {verb} {row['name']}, {when} (undo takes it off the queue).")
+    say_reach(blast)
 
 
 def _print_entries(found: Sequence[Entry], nothing: str, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
 from hypatia_mem.memory import curate, guard, propagation
-from hypatia_mem.memory.propagation import Blast
+from hypatia_mem.memory.blast import Blast, reached
 from hypatia_mem.memory.selection import chosen
 from hypatia_mem.memory.targets import Target
 from hypatia_mem.model import Author, Entry
@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.gateway import Transaction
 
-__all__ = ["CATEGORY", "VALUED", "VERBS", "Done", "Filter", "Listed", "change", "listing"]
+__all__ = [
+    "CATEGORY",
+    "VALUED",
+    "VERBS",
+    "Done",
+    "Filter",
+    "Listed",
+    "change",
+    "change_named",
+    "listing",
+    "named",
+]
 
 CATEGORY = "category:"  # begins the tag that a category is
 _EVERYDAY = ("knowledge", "rule", "taboo", "memory", "summary", "work-unit", "session", "goal")
@@ -52,15 +63,15 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a change of many did: of which names, and of them unchanged; ``blast`` of a deletion.
+    """What a change of many did: of which names, which of them unchanged, and all it reached.
 
     ``op_id`` is ``""`` when it was only tried out.
     """
 
     verb: str
     names: tuple[str, ...]
+    blast: Blast
     unchanged: tuple[str, ...] = ()
-    blast: Blast | None = None
     op_id: str = ""
 
 
@@ -76,6 +87,7 @@ class _Order:
     filter: Filter
     dry_run: bool
     unchanged: list[str] = field(default_factory=list)
+    held: list[tuple[str, str]] = field(default_factory=list)
 
 
 def listing(store: Store, wanted: Filter) -> Listed:
@@ -113,34 +125,69 @@ def change(  # noqa: PLR0913 - what is changed, how, and who changes it
     Raises UsageError, Conflict when the list is not the one that ``token`` names any more, and
     Refused when one of them may not be changed so: then none of them is.
     """
-    act = VERBS.get(verb)
-    if act is None:
+    if verb not in VERBS:
         raise UsageError(f"{verb[:40]!a} is no verb; use one of {', '.join(VERBS)}")
     if (verb in VALUED) is not bool(value) and not (verb == "move" and value == ""):
         raise UsageError(
             f"{verb} needs {VALUED[verb]}" if verb in VALUED else f"{verb} takes nothing else"
         )
     with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
-        found = listing(store, wanted)
-        if token and token != found.token:
-            raise Conflict(
-                "the list has changed since its numbers were read; nothing was changed",
-                hint="Read it again: hypatia-mem bulk list",
-            )
-        if not found.entries:
-            raise NotFound("nothing is in this list", hint="See: hypatia-mem bulk list")
-        places = chosen(select, len(found.entries), "this list")
-        entries = [found.entries[place - 1] for place in places]
-        order = _Order(home, store, txn, entries, value, wanted, dry_run)
-        blast = act(order)
-        names = tuple(one.name for one in entries)
-        op_id = "" if dry_run else txn.op_id
-        if blast is not None:
-            blast = replace(blast, op_id=op_id)
-        return Done(verb, names, tuple(order.unchanged), blast, op_id)
+        entries = _chosen(store, select, wanted, token)
+        return _done(verb, _Order(home, store, txn, entries, value, wanted, dry_run))
+
+
+def named(home: Path, select: str, wanted: Filter, *, token: str = "") -> list[Entry]:
+    """Return what ``select`` chooses from a list; raises as ``change``."""
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(home, write=False) as store:
+        return _chosen(store, select, wanted, token)
+
+
+def change_named(
+    home: Path,
+    verb: str,
+    value: str,
+    names: Sequence[str],
+    *,
+    scopes: Sequence[str] | None,
+    author: Author,
+    now: datetime,
+) -> Done:
+    """Do one thing to these entries, as ``change``. Raises NotFound when one is not there."""
+    with curate.changing(home, author, now) as (store, txn):
+        entries = store.entries(names)
+        missing = sorted(set(names) - {one.name for one in entries})
+        if missing:
+            raise NotFound(f"knowledge {missing[0]!r}")
+        return _done(verb, _Order(home, store, txn, entries, value, Filter(scopes), False))
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _chosen(store: Store, select: str, wanted: Filter, token: str) -> list[Entry]:
+    found = listing(store, wanted)
+    if token and token != found.token:
+        raise Conflict(
+            "the list has changed since its numbers were read; nothing was changed",
+            hint="Read it again: hypatia-mem bulk list",
+        )
+    if not found.entries:
+        raise NotFound("nothing is in this list", hint="See: hypatia-mem bulk list")
+    places = chosen(select, len(found.entries), "this list")
+    return [found.entries[place - 1] for place in places]
+
+
+def _done(verb: str, order: _Order) -> Done:
+    txn, since = order.txn, order.txn.seq
+    blast = VERBS[verb](order)
+    names = tuple(one.name for one in order.entries)
+    if blast is None:
+        blast = reached(txn, since, verb, names, held=order.held, dry_run=order.dry_run)
+        curate.leave_behind(order.home, order.store, blast)
+    op_id = "" if order.dry_run else txn.op_id
+    return Done(verb, names, replace(blast, op_id=op_id), tuple(order.unchanged), op_id)
 
 
 def _delete(order: _Order) -> Blast:
@@ -223,7 +270,10 @@ def _update(order: _Order, entry: Entry, fields: Mapping[str, Any]) -> None:
     if fields.get("suppressed") and not order.dry_run:
         curate.leave_index(order.home, order.store, [entry.name])
     txn = order.txn
-    guard.refuse_held(order.store, [entry.name], author=txn.author, now=txn.now)
+    held = guard.refuse_held(
+        order.store, [entry.name], author=txn.author, now=txn.now, dry_run=order.dry_run
+    )
+    order.held.extend(held)
     outcome = txn.update_entry(entry.name, **fields)
     if outcome.verb == "refused":
         raise Refused(

@@ -8,8 +8,9 @@ the briefs say the same as the store before the command ends. What is withdrawn 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hypatia_mem.capture import immediate
 from hypatia_mem.errors import IndexUnavailable, NotFound, StoreBusy, UsageError
 from hypatia_mem.memory import persons, typed
+from hypatia_mem.memory.blast import Blast, Changed, reached
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Entry, Outcome, Statement, Trust
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ForgetPlan",
     "Match",
+    "along",
     "changing",
     "create_entry",
     "create_statement",
@@ -98,6 +101,19 @@ class _DryRun(Exception):
     """Ends a transaction whose outcome is known now: all of it is rolled back."""
 
 
+_ALONG: ContextVar[Callable[[Transaction], None] | None] = ContextVar("along", default=None)
+
+
+@contextmanager
+def along(write: Callable[[Transaction], None]) -> Iterator[None]:
+    """Let the changes of this block do ``write`` too, in the same transaction, before its end."""
+    token = _ALONG.set(write)
+    try:
+        yield
+    finally:
+        _ALONG.reset(token)
+
+
 @contextmanager
 def changing(
     home: Path, author: Author, now: datetime, *, dry_run: bool = False
@@ -114,6 +130,9 @@ def changing(
             yield store, txn
             if dry_run:
                 raise _DryRun
+            write = _ALONG.get()
+            if write is not None:
+                write(txn)
     except _DryRun:
         return
     refresh(home)
@@ -141,6 +160,7 @@ def remember(
     scope: str,
     validity: Mapping[str, datetime | None] | None = None,
     trust: Trust = Trust.ASSERTED,
+    told: Mapping[str, Any] | None = None,
     author: Author,
     now: datetime,
 ) -> Outcome:
@@ -151,7 +171,8 @@ def remember(
     The words are redacted first. Saying the same again changes nothing; saying it under a new
     wording of the same name makes a new version. ``validity`` holds the ends of the time at which
     it is true that are said (``valid_from``, ``valid_to``). As a candidate it is withheld until a
-    person takes it in. Raises UsageError for an empty text.
+    person takes it in. ``told`` says by which words of a prompt it is told (``activation.changed``).
+    Raises UsageError for an empty text.
     """
     with changing(home, author, now) as (_, txn):
         return remember_in(
@@ -161,6 +182,7 @@ def remember(
             scopes=(scope,),
             validity=validity,
             trust=trust,
+            told=told,
             author=author,
         )
 
@@ -173,12 +195,13 @@ def remember_in(
     scopes: tuple[str, ...],
     validity: Mapping[str, datetime | None] | None = None,
     trust: Trust = Trust.ASSERTED,
+    told: Mapping[str, Any] | None = None,
     author: Author,
 ) -> Outcome:
     """Do what ``remember`` does inside a transaction that is already open (the worker's)."""
     from hypatia_mem.capture.redact import redact_text
 
-    ends: dict[str, Any] = dict(validity or {})
+    ends: dict[str, Any] = {**(validity or {}), **(told or {})}
     words = redact_text(text).strip()
     if not words:
         raise UsageError(
@@ -323,8 +346,14 @@ def create_entry(
 
 
 def update_entry(
-    home: Path, name: str, fields: dict[str, Any], *, author: Author, now: datetime
-) -> Outcome:
+    home: Path,
+    name: str,
+    fields: dict[str, Any],
+    *,
+    dry_run: bool = False,
+    author: Author,
+    now: datetime,
+) -> Changed:
     """Change the given fields of an entry; NotFound when there is none."""
     from hypatia_mem.capture.redact import redact_text
 
@@ -334,19 +363,29 @@ def update_entry(
         fields = {**fields, "content": redact_text(fields["content"])}
     from hypatia_mem.memory import guard
 
-    with changing(home, author, now) as (store, txn):
-        guard.refuse_held(store, [name], author=author, now=now)
-        return txn.update_entry(name, **fields)
+    with changing(home, author, now, dry_run=dry_run) as (store, txn):
+        since = txn.seq
+        held = guard.refuse_held(store, [name], author=author, now=now, dry_run=dry_run)
+        outcome = txn.update_entry(name, **fields)
+        blast = reached(txn, since, "update", [name], held=held, dry_run=dry_run)
+        leave_behind(home, store, blast)
+        return Changed([outcome], blast)
 
 
-def delete_entry(home: Path, name: str, *, author: Author, now: datetime) -> Outcome:
+def delete_entry(
+    home: Path, name: str, *, dry_run: bool = False, author: Author, now: datetime
+) -> Changed:
     """Delete an entry and the statements that name it; NotFound when there is none."""
     from hypatia_mem.memory import guard
 
-    with changing(home, author, now) as (store, txn):
-        guard.refuse_held(store, [name], author=author, now=now)
-        leave_index(home, store, (name,))
-        return txn.delete_entry(name, reason="delete")
+    with changing(home, author, now, dry_run=dry_run) as (store, txn):
+        since = txn.seq
+        held = guard.refuse_held(store, [name], author=author, now=now, dry_run=dry_run)
+        if not dry_run:
+            leave_index(home, store, (name,))
+        outcome = txn.delete_entry(name, reason="delete")
+        blast = reached(txn, since, "delete", [name], held=held, dry_run=dry_run)
+        return Changed([outcome], blast)
 
 
 def create_statement(
@@ -434,6 +473,13 @@ def leave_index(home: Path, store: Store, names: Sequence[str]) -> None:
         ) from error
     except IndexUnavailable as error:
         _LOG.info("index not touched before a withdrawal: %s", error.message)
+
+
+def leave_behind(home: Path, store: Store, blast: Blast) -> None:
+    """Take out of the search index what a change withdrew from above an entry; as leave_index."""
+    gone = [one.name for one in (*blast.derived, *blast.doubted)]
+    if gone and blast.op_id:
+        leave_index(home, store, [*gone, *blast.statements])
 
 
 def _name_for(txn: Transaction, name: str, words: str, scopes: tuple[str, ...]) -> str:

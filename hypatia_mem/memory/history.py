@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import ChangedLater, NotFound, Refused, UsageError
-from hypatia_mem.memory import curate
+from hypatia_mem.memory import curate, guard
+from hypatia_mem.memory.blast import Changed, reached
 from hypatia_mem.model import (
     PERSON_CHANNELS,
     Author,
@@ -47,11 +48,12 @@ __all__ = [
 
 _SHOWN = (
     "tags", "scopes", "synonyms", "figures", "format", "kind", "trust", "pinned", "suppressed",
-    "valid_from", "valid_to",
+    "valid_from", "valid_to", "priority", "activation",
 )  # fmt: skip
 # What a revert brings back; whether a thing is believed, pinned or shown is of today.
 _REVERTED = (
     "content", "tags", "scopes", "synonyms", "figures", "format", "kind", "valid_from", "valid_to",
+    "priority", "activation",
 )  # fmt: skip
 # Folders are claimed by the way, by whatever command is first run in them.
 _BY_THE_WAY = frozenset({"create project", "update root", "delete root"})
@@ -157,14 +159,22 @@ def difference(old: State, new: State) -> Difference:
 
 
 def revert(
-    home: Path, words: Sequence[str], *, withheld: bool = False, author: Author, now: datetime
-) -> Outcome:
+    home: Path,
+    words: Sequence[str],
+    *,
+    withheld: bool = False,
+    dry_run: bool = False,
+    author: Author,
+    now: datetime,
+) -> Changed:
     """Bring back what a version said, as a new version; also of what was deleted.
 
-    ``details["version"]`` is the new version's number. Raises UsageError when no version is named,
-    NotFound, Refused when the words were forgotten.
+    The outcome's ``details["version"]`` is the new version's number. Raises UsageError when no
+    version is named, NotFound, Refused when the words were forgotten, Conflict when a running
+    session stands on it.
     """
-    with curate.changing(home, author, now) as (store, txn):
+    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
+        since = txn.seq
         found, number = states(store, words, withheld=withheld)
         if number is None:
             raise UsageError(
@@ -173,16 +183,17 @@ def revert(
             )
         state = version_of(found, number, withheld=withheld)
         if isinstance(state.value, Statement):
-            return _revert_statement(store, txn, found, state)
-        there = txn.entry(state.value.name)
-        if there is not None:
-            wanted = {name: getattr(state.value, name) for name in _REVERTED}
-            outcome = txn.update_entry(there.name, **wanted)
-        else:
-            outcome = txn.put_entry(_believed(state.value, author))
+            outcome = _revert_statement(store, txn, found, state)
+            return Changed([outcome], reached(txn, since, "revert", (), dry_run=dry_run))
+        names = [state.value.name]
+        held = guard.refuse_held(store, names, author=author, now=now, dry_run=dry_run)
+        outcome = _revert_entry(txn, state.value, author)
         entry = txn.entry(state.value.name)
         version = entry.version if entry is not None else 0
-        return replace(outcome, details={"version": version, "from": state.number})
+        outcome = replace(outcome, details={"version": version, "from": state.number})
+        blast = reached(txn, since, "revert", names, held=held, dry_run=dry_run)
+        curate.leave_behind(home, store, blast)
+        return Changed([outcome], blast)
 
 
 def undo(
@@ -261,6 +272,12 @@ def _turn(
             _turn(home, later.operation, dry_run=False, author=author, now=now)
         else:
             return outcome
+
+
+def _revert_entry(txn: Transaction, state: Entry, author: Author) -> Outcome:
+    if txn.entry(state.name) is None:
+        return txn.put_entry(_believed(state, author))
+    return txn.update_entry(state.name, **{name: getattr(state, name) for name in _REVERTED})
 
 
 def _states(store: Store, words: Sequence[str]) -> list[State]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import Refused, UsageError
 from hypatia_mem.memory import curate, guard, targets
+from hypatia_mem.memory.blast import Blast, Reached
 from hypatia_mem.memory.targets import Target
 from hypatia_mem.model import PERSON_CHANNELS, Author, Channel
 
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REASONS",
-    "Blast",
     "Provenance",
-    "Reached",
     "delete",
     "delete_in",
     "delete_onward",
@@ -50,38 +49,6 @@ __all__ = [
 _LOG = logging.getLogger("hypatia_mem")
 # Why something is deleted. A word of ours and no words of a person: the ledger keeps it for good.
 REASONS = ("delete", "wrong", "outdated", "private", "duplicate", "unneeded")
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """Something that a change reaches. ``why``: what it stands on, or why it stays."""
-
-    name: str
-    kind: str
-    scopes: tuple[str, ...]
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Blast:
-    """All that a change reaches, by name; ``op_id`` is ``""`` when it was only tried out.
-
-    ``targets`` were named, ``derived`` stood on them and went too (or, on a move, along:
-    ``along``); ``kept`` stood on them and stays. ``statements`` are keys. ``owed`` counts messages
-    that a new summary is due for; ``remade`` are the summaries that were made of them since.
-    ``followers`` are messages that now follow another one.
-    """
-
-    verb: str
-    targets: tuple[Reached, ...]
-    derived: tuple[Reached, ...] = ()
-    along: tuple[Reached, ...] = ()
-    kept: tuple[Reached, ...] = ()
-    statements: tuple[str, ...] = ()
-    sessions: tuple[str, ...] = ()
-    owed: int = 0
-    remade: tuple[str, ...] = ()
-    op_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +96,7 @@ def queue_deletion(
     A session is deleted with all that was said in it until then. Returns the ``id``, ``name`` and
     ``session`` of each. Raises as ``delete`` does.
     """
+    from hypatia_mem.memory import queued
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
@@ -143,7 +111,7 @@ def queue_deletion(
     sessions = [one.session for one in wanted if one.session]
     entries = dict.fromkeys(name for one in wanted if not one.session for name in one.entries)
     arguments = {"scopes": None if scopes is None else list(scopes), "reason": reason}
-    return guard.queue_held(
+    return queued.put(
         home, "delete", list(entries), arguments, sessions=sessions, author=author, now=now
     )
 
@@ -182,7 +150,7 @@ def delete_in(
         raise UsageError(f"{reason[:40]!a} is no reason; use one of {', '.join(REASONS[1:])}")
     targets.within(wanted, scopes, txn.author)
     names = list(dict.fromkeys(name for one in wanted for name in one.entries))
-    guard.refuse_held(store, names, author=txn.author, now=txn.now)
+    held = guard.refuse_held(store, names, author=txn.author, now=txn.now, dry_run=dry_run)
     triples = [one.statement for one in wanted if one.statement]
     sessions = [one.session for one in wanted if one.session]
     keep = _keeps_orphans(home)
@@ -196,7 +164,7 @@ def delete_in(
         hidden = [one.name for one in gone.marked]
         _leave_index(home, [*gone.names, *hidden, *gone.statements, *triples])
     blast = _blast(gone, wanted, (*triples, *gone.statements), sessions)
-    return replace(blast, op_id="" if dry_run else txn.op_id)
+    return replace(blast, held=tuple(held), op_id="" if dry_run else txn.op_id)
 
 
 def move(
@@ -242,7 +210,7 @@ def move_in(
         )
     entries = list(dict.fromkeys(name for one in wanted for name in one.entries))
     sessions = [one.session for one in wanted if one.session]
-    guard.refuse_held(txn.store, entries, author=txn.author, now=txn.now)
+    held = guard.refuse_held(txn.store, entries, author=txn.author, now=txn.now, dry_run=dry_run)
     moved = moving.move(txn, entries, scope, sessions=sessions)
     if moved.refused is not None:
         raise Refused(
@@ -252,7 +220,8 @@ def move_in(
     if not dry_run:
         named = [one.name for one in moved.entries] + [one.name for one in moved.along]
         _leave_index(home, [*named, *moved.gone.names, *moved.statements])
-    return replace(_blast_of_move(moved, sessions), op_id="" if dry_run else txn.op_id)
+    blast = _blast_of_move(moved, sessions)
+    return replace(blast, held=tuple(held), op_id="" if dry_run else txn.op_id)
 
 
 def rederive(home: Path, settings: Settings, *, now: datetime) -> tuple[str, ...]:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypatia_mem.errors import NotFound, Refused, UsageError
-from hypatia_mem.memory import curate, guard
+from hypatia_mem.errors import Refused, UsageError
+from hypatia_mem.memory import curate, guard, queued
 from hypatia_mem.memory import trust as trust_
+from hypatia_mem.memory.blast import Changed, reached
 from hypatia_mem.memory.opposites import opposites
 from hypatia_mem.model import PERSON_CHANNELS, Author, Channel, Entry, Outcome, Statement, Trust
 
@@ -99,7 +100,7 @@ def accept(  # noqa: PLR0913 - what is taken in, how, and by whom
     dry_run: bool = False,
     author: Author,
     now: datetime,
-) -> list[Outcome]:
+) -> Changed:
     """Take these in, as they are or (``text``, for one of them) rewritten; both texts are kept.
 
     What a rejection keeps away is refused, rewritten or not. Raises NotFound, UsageError, Refused,
@@ -122,14 +123,17 @@ def accept(  # noqa: PLR0913 - what is taken in, how, and by whom
     said = redact_text(text)
     if not said.strip():
         raise UsageError("it cannot be taken in without words")
-    with _all_or_none(home, words, scopes, author, now, dry_run=dry_run) as (_, txn, subjects):
+    with _all_or_none(home, words, scopes, author, now, dry_run=dry_run) as opened:
+        txn, subjects, since = opened.txn, opened.subjects, opened.txn.seq
         if len(subjects) != 1 or isinstance(subjects[0].value, Statement):
             raise UsageError("one entry at a time is rewritten and taken in")
         _refuse_kept_away(txn, subjects[0].value, said)
         outcomes = [txn.rewrite_entry(subjects[0].name, said)]
         outcomes.append(txn.set_trust(subjects[0].name, trust, reason))
         _raise_refused(outcomes)
-    return [outcomes[0] if outcomes[1].verb == "unchanged" else outcomes[1]]
+        names = [subjects[0].name]
+        blast = reached(txn, since, "accept", names, held=opened.held, dry_run=dry_run)
+    return Changed([outcomes[0] if outcomes[1].verb == "unchanged" else outcomes[1]], blast)
 
 
 def reject(
@@ -141,7 +145,7 @@ def reject(
     dry_run: bool = False,
     author: Author,
     now: datetime,
-) -> list[Outcome]:
+) -> Changed:
     """Say that these are wrong, and keep their values away; as ``trust.set_trust``."""
     return trust_.set_trust(
         home,
@@ -165,7 +169,7 @@ def merge(
     dry_run: bool = False,
     author: Author,
     now: datetime,
-) -> Outcome:
+) -> Changed:
     """Put what ``word`` says into ``into``, with all its sources, and take ``word`` away.
 
     ``into`` gets ``text``, or both texts one below the other where neither holds the other. One
@@ -175,8 +179,8 @@ def merge(
 
     _only_persons(author, "merges what is reviewed")
     with _all_or_none(home, [word, into], scopes, author, now, dry_run=dry_run) as opened:
-        store, txn, subjects = opened
-        both = [one.value for one in subjects]
+        store, txn, since = opened.store, opened.txn, opened.txn.seq
+        both = [one.value for one in opened.subjects]
         if len(both) != 2 or not all(isinstance(one, Entry) for one in both):
             raise UsageError(
                 "two entries are merged; name the one that goes and the one that stays"
@@ -195,7 +199,9 @@ def merge(
             if one.subject == gone.name and one.predicate in _SOURCES:
                 txn.put_statement(_from(one, kept))
         txn.delete_entry(gone.name, reason="merge")
-    return Outcome("updated", kept.name, details={"merged": gone.name})
+        names = [kept.name, gone.name]
+        blast = reached(txn, since, "merge", names, held=opened.held, dry_run=dry_run)
+    return Changed([Outcome("updated", kept.name, details={"merged": gone.name})], blast)
 
 
 def defer(
@@ -214,8 +220,9 @@ def defer(
     if not 1 <= days <= 3650:
         raise UsageError(f"{days} days: something between 1 and 3650 is meant")
     until = now + timedelta(days=days)
-    with _all_or_none(home, words, scopes, author, now, guarded=False) as (_, txn, subjects):
-        return [txn.defer(one.name, until, redact_text(reason)) for one in subjects]
+    with _all_or_none(home, words, scopes, author, now, guarded=False) as opened:
+        said = redact_text(reason)
+        return [opened.txn.defer(one.name, until, said) for one in opened.subjects]
 
 
 def retry_queued(home: Path, id_: str, *, author: Author, now: datetime) -> Outcome:
@@ -224,13 +231,18 @@ def retry_queued(home: Path, id_: str, *, author: Author, now: datetime) -> Outc
     one = _queued(home, id_)
     own = Author(Channel(one.channel), one.actor, session_id=author.session_id)
     given = {**one.arguments, **({"tag": None} if one.verb == "edit" else {})}
-    trust_.carry_out(home, one.verb, one.name, given, author=own, now=now)
-    return drop_queued(home, one.id, author=author, now=now)
+    queued.make(home, replace(one, arguments=given), author=own, now=now)
+    return Outcome("deleted", one.name, details={"queued": one.verb})
 
 
 def drop_queued(home: Path, id_: str, *, author: Author, now: datetime) -> Outcome:
-    """Take a queued change off the queue without making it. Raises NotFound."""
+    """Take a queued change off the queue without making it. Raises NotFound.
+
+    Raises Refused when an agent would drop what a person queued.
+    """
     one = _queued(home, id_)
+    if Channel(one.channel) in PERSON_CHANNELS:
+        _only_persons(author, "drops a change that a person queued")
     with curate.changing(home, author, now) as (_, txn):
         txn.unqueue(one.id)
     return Outcome("deleted", one.name, details={"queued": one.verb})
@@ -239,6 +251,14 @@ def drop_queued(home: Path, id_: str, *, author: Author, now: datetime) -> Outco
 # ----------------------------------------------------------------------------------------------
 
 _SOURCES = frozenset({"derivedFrom", "derived_from", "summary"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    store: Store
+    txn: Transaction
+    subjects: list[trust_.Subject]
+    held: Sequence[tuple[str, str]] = ()
 
 
 @contextmanager
@@ -251,15 +271,16 @@ def _all_or_none(
     *,
     guarded: bool = True,
     dry_run: bool = False,
-) -> Iterator[tuple[Store, Transaction, list[trust_.Subject]]]:
+) -> Iterator[_Opened]:
     with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
         subjects = trust_.resolve(store, words, scopes)
         names = [one.name for one in subjects]
+        held: list[tuple[str, str]] = []
         if guarded:
-            guard.refuse_held(store, names, author=author, now=now)
+            held = guard.refuse_held(store, names, author=author, now=now, dry_run=dry_run)
             if not dry_run:
                 curate.leave_index(home, store, names)
-        yield store, txn, subjects
+        yield _Opened(store, txn, subjects, held)
 
 
 def _of_trust(one: Undecided, entry: Entry | None) -> Item:
@@ -349,11 +370,7 @@ def _from(one: Statement, kept: Entry) -> Statement:
 
 
 def _queued(home: Path, id_: str) -> Queued:
-    from hypatia_mem.store import reviewing
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
-        found = [one for one in reviewing.queued(store) if one.id.startswith(id_) and id_]
-    if len(found) != 1:
-        raise NotFound(f"queued change {id_[:60]!r}", hint="See them with: hypatia-mem review")
-    return found[0]
+        return queued.find(store, id_)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from hypatia_mem.errors import NotFound, Refused, StaleEdit, UsageError
 from hypatia_mem.memory import curate, guard, reach
+from hypatia_mem.memory.blast import Changed, reached
 from hypatia_mem.model import PERSON_CHANNELS, Author, Entry, Outcome, Statement, Trust
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Subject",
-    "carry_out",
     "edit",
     "etag",
     "mark",
@@ -104,7 +104,7 @@ def set_trust(
     dry_run: bool = False,
     author: Author,
     now: datetime,
-) -> list[Outcome]:
+) -> Changed:
     """Say how far these are believed, and why; of a rejection, keep the value away too.
 
     The reason is redacted. Raises NotFound, UsageError, Conflict when a running session depends on
@@ -119,7 +119,8 @@ def set_trust(
         return [txn.set_trust(one.name, trust, said) for one in subjects]
 
     hides = trust in (Trust.CANDIDATE, Trust.REJECTED)
-    return _change(home, words, do, scopes, hides=hides, dry_run=dry_run, author=author, now=now)
+    how: _How = {"scopes": scopes, "hides": hides, "dry_run": dry_run}
+    return _change(home, str(trust), words, do, **how, author=author, now=now)
 
 
 def mark(
@@ -131,7 +132,7 @@ def mark(
     dry_run: bool = False,
     author: Author,
     now: datetime,
-) -> list[Outcome]:
+) -> Changed:
     """Do ``pin``, ``unpin``, ``suppress`` or ``unsuppress`` to these entries; as ``set_trust``."""
     field, value = _MARKS[verb]
 
@@ -144,11 +145,11 @@ def mark(
                 )
         return [txn.update_entry(one.name, **{field: value}) for one in subjects]
 
-    hides = verb == "suppress"
-    return _change(home, words, do, scopes, hides=hides, dry_run=dry_run, author=author, now=now)
+    how: _How = {"scopes": scopes, "hides": verb == "suppress", "dry_run": dry_run}
+    return _change(home, verb, words, do, **how, author=author, now=now)
 
 
-def edit(
+def edit(  # noqa: PLR0913 - the words, the state they are for, and who writes them
     home: Path,
     name: str,
     text: str,
@@ -156,9 +157,10 @@ def edit(
     tag: str | None = None,
     force: bool = False,
     scopes: Sequence[str] | None,
+    dry_run: bool = False,
     author: Author,
     now: datetime,
-) -> Outcome:
+) -> Changed:
     """Put new words in the place of an entry's; ``details["etag"]`` is that of the new state.
 
     ``tag`` is the state that was read: when the entry is another by now, StaleEdit is raised with
@@ -182,40 +184,13 @@ def edit(
         if tag is not None and tag != etag(before) and not force:
             raise _stale(store, before, tag, words)
         forced = tag is not None and tag != etag(before)
-        return [_write(store, txn, before, words, forced=forced)]
+        outcome = _write(store, txn, before, words, forced=forced)
+        entry = store.entry(outcome.name)
+        details = {**outcome.details, "etag": etag(entry) if entry is not None else ""}
+        return [replace(outcome, details=details)]
 
-    changed = _change(home, [name], do, scopes, hides=True, author=author, now=now)[0]
-    from hypatia_mem.store.connection import open_store
-
-    with open_store(home, write=False) as store:
-        entry = store.entry(changed.name)
-    details = {"etag": etag(entry) if entry is not None else ""}
-    return Outcome(changed.verb, changed.name, changed.reason, {**changed.details, **details})
-
-
-def carry_out(
-    home: Path,
-    verb: str,
-    name: str,
-    arguments: Mapping[str, Any],
-    *,
-    author: Author,
-    now: datetime,
-) -> None:
-    """Make a change that was queued; raises what the change raises."""
-    given = dict(arguments)
-    scopes = given.pop("scopes", None)
-    if verb == "delete":
-        from hypatia_mem.memory import propagation
-
-        propagation.delete(home, [name], **given, scopes=scopes, author=author, now=now)
-    elif verb == "edit":
-        edit(home, name, given.pop("text"), **given, scopes=scopes, author=author, now=now)
-    elif verb in _MARKS:
-        mark(home, [name], verb, scopes=scopes, author=author, now=now)
-    else:
-        trust = Trust(given.pop("trust"))
-        set_trust(home, [name], trust, **given, scopes=scopes, author=author, now=now)
+    how: _How = {"scopes": scopes, "hides": True, "dry_run": dry_run}
+    return _change(home, "edit", [name], do, **how, author=author, now=now)
 
 
 # ----------------------------------------------------------------------------------------------
@@ -223,31 +198,39 @@ def carry_out(
 _Do = Callable[["Store", "Transaction", Sequence[Subject]], list[Outcome]]
 
 
-def _change(
+class _How(TypedDict):
+    scopes: Sequence[str] | None
+    hides: bool
+    dry_run: bool
+
+
+def _change(  # noqa: PLR0913 - what is done, to what, how, and by whom
     home: Path,
+    verb: str,
     words: Sequence[str],
     do: _Do,
-    scopes: Sequence[str] | None,
     *,
-    hides: bool = False,
-    dry_run: bool = False,
+    scopes: Sequence[str] | None,
+    hides: bool,
+    dry_run: bool,
     author: Author,
     now: datetime,
-) -> list[Outcome]:
+) -> Changed:
     """Do it to all of these or to none; a refusal is noted in the ledger, and raised."""
     from hypatia_mem.store.connection import open_store
 
     try:
         with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
             subjects = resolve(store, words, scopes)
-            names = [one.name for one in subjects]
-            guard.refuse_held(store, names, author=author, now=now)
+            names, since = [one.name for one in subjects], txn.seq
+            held = guard.refuse_held(store, names, author=author, now=now, dry_run=dry_run)
             if hides and not dry_run:
                 curate.leave_index(home, store, names)
             outcomes = do(store, txn, subjects)
             for outcome in outcomes:
                 if outcome.verb == "refused":
                     raise _Denied(outcome)
+            blast = reached(txn, since, verb, names, held=held, dry_run=dry_run)
     except _Denied as denied:
         outcome = denied.outcome
         reason = "rejected before" if "kept away" in outcome.reason else "authority"
@@ -256,7 +239,7 @@ def _change(
         raise Refused(
             f"{outcome.name!r} stays as it is: {outcome.reason}", hint=_what_to_do(outcome)
         ) from None
-    return outcomes
+    return Changed(outcomes, blast)
 
 
 def _what_to_do(outcome: Outcome) -> str:

@@ -156,9 +156,10 @@ class TrustWrites(EntryWrites):
         self._keep_image(self.seq, "queued", row["id"], None, row)
         return str(row["id"])
 
-    def unqueue(self, id_: str, *, failure: str = "") -> None:
+    def unqueue(self, id_: str, *, failure: str = "", made: bool = False) -> None:
         """Take a queued change off the queue; with a ``failure`` it stays, as one that failed.
 
+        One that was ``made`` in this transaction is not queued again when that is undone.
         Raises NotFound.
         """
         found = self.store.run("SELECT * FROM queued WHERE id = ?", [id_])
@@ -168,7 +169,8 @@ class TrustWrites(EntryWrites):
         self._note("unqueue", found[0]["name"], "entry", index=False)
         self.store.execute("DELETE FROM queued WHERE id = ?", [id_])
         self._bulk("queued", [after] if after else [])
-        self._keep_image(self.seq, "queued", id_, found[0], after)
+        if not made:
+            self._keep_image(self.seq, "queued", id_, found[0], after)
 
     def rewrite_entry(self, name: str, words: str, *, forced: bool = False) -> Outcome:
         """Give an entry new words; ``forced`` notes that they went over what had changed meanwhile.

@@ -37,7 +37,7 @@ REGISTRY = {
         "memory.vectors.embedding.similar_hits",
     },
     # which of a list is meant
-    "memory.selection.chosen": {"memory.bulk.change", "memory.targets._turns"},
+    "memory.selection.chosen": {"memory.bulk._chosen", "memory.targets._turns"},
     # which part of the graph is meant
     "memory.graph.selecting.select": {"cli.selecting.taken"},
     # who condenses, by which model, under which limits

@@ -340,11 +340,11 @@ def test_a_dead_session_holds_nothing(session, monkeypatch):
 
 @pytest.mark.deep
 def test_a_queued_edit_is_made_when_the_session_has_ended(session):
-    from hypatia_mem.memory import guard
+    from hypatia_mem.memory import queued
 
     done = session("edit", "msg-s-1-1", "--text", "something else", "--after")
     assert (done.code, "s-1" in done.out) == (0, True)
-    assert guard.run_queued(context.home(), context.now()) == 0
+    assert queued.run(context.home(), context.now()) == 0
     assert session("show", "msg-s-1-1", "--json").json["text"] == "turn 0 of it"
     assert session("review", "--json").json == []
     waits = session("review", "--deferred", "--json").json
@@ -352,24 +352,24 @@ def test_a_queued_edit_is_made_when_the_session_has_ended(session):
     assert "session s-1" in waits[0]["reason"]
 
     end()
-    assert guard.run_queued(context.home(), context.now()) == 1
+    assert queued.run(context.home(), context.now()) == 1
 
     assert session("show", "msg-s-1-1", "--json").json["text"] == "something else"
-    assert guard.run_queued(context.home(), context.now()) == 0
+    assert queued.run(context.home(), context.now()) == 0
     last = session("log", "--target", "msg-s-1-1", "--json").json
     assert {row["channel"] for row in last if row["verb"].startswith("update")} == {"cli-person"}
 
 
 @pytest.mark.deep
 def test_a_queued_edit_that_no_longer_fits_waits_for_a_person(session):
-    from hypatia_mem.memory import guard
+    from hypatia_mem.memory import queued
 
     edit = ("edit", "msg-s-1-1", "--after", "--text")
     assert session(*edit, "first").code == 0
     assert session(*edit, "second").code == 0
     end()
 
-    assert guard.run_queued(context.home(), context.now()) == 1
+    assert queued.run(context.home(), context.now()) == 1
 
     item = session("review", "--json").json[0]
     assert (item["why"], item["other"]) == ("queued", "msg-s-1-1")

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
-from hypatia_mem.memory import curate, history, propagation
+from hypatia_mem.memory import curate, history, propagation, queued
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement, Trust
 from hypatia_mem.store import sources
 from hypatia_mem.store.connection import open_store
@@ -456,8 +456,6 @@ def test_a_person_who_moves_what_was_forgotten_there_takes_it_in_again_and_can_g
 @pytest.mark.deep
 def test_what_a_running_session_stands_on_is_not_deleted_under_it(tree):
     """Refused with both names, or done when it has ended; a session that ended holds nothing."""
-    from hypatia_mem.memory import guard
-
     said = Message("s-7", "w1", "user", "running words", NOW - timedelta(minutes=1))
     with open_store(tree, write=True) as store, store.transaction(WORKER, now=NOW) as txn:
         txn.put_session(Session("s-7", project="app"))
@@ -468,21 +466,20 @@ def test_what_a_running_session_stands_on_is_not_deleted_under_it(tree):
     with pytest.raises(Conflict, match="s-7"):
         _move(tree, "s-7")
     assert {"msg-s-7-1", "fact"} <= _names(tree)
-    queued = propagation.queue_deletion(
+    asked = propagation.queue_deletion(
         tree, ["msg-s-7-1", "fact"], scopes=("app",), author=PERSON, now=NOW
     )
-    assert [one["session"] for one in queued] == ["s-7", ""]
-    assert guard.run_queued(tree, NOW) == 1
+    assert [one["session"] for one in asked] == ["s-7", ""]
+    assert queued.run(tree, NOW) == 1
     assert "msg-s-7-1" in _names(tree)
     assert "fact" not in _names(tree)
     later = NOW + timedelta(hours=1)
-    assert guard.run_queued(tree, later) == 1
+    assert queued.run(tree, later) == 1
     assert "msg-s-7-1" not in _names(tree)
 
 
 def test_a_running_session_is_deleted_when_it_has_ended_with_all_that_was_said_until_then(tree):
     """Also for the agent that works in it: later is later. Undo takes it off the queue."""
-    from hypatia_mem.memory import guard
 
     def said(turn: int) -> Message:
         at = NOW - timedelta(minutes=9 - turn)
@@ -492,13 +489,13 @@ def test_a_running_session_is_deleted_when_it_has_ended_with_all_that_was_said_u
         txn.put_session(Session("s-7", project="app"))
         txn.put_messages("s-7", [said(1)], "app")
     own = Author(Channel.CLI_AGENT, "agent", session_id="s-7")
-    [queued] = propagation.queue_deletion(tree, ["s-7"], scopes=("app",), author=own, now=NOW)
-    assert (queued["name"], queued["session"]) == ("s-7", "s-7")
-    assert guard.run_queued(tree, NOW) == 0
+    [asked] = propagation.queue_deletion(tree, ["s-7"], scopes=("app",), author=own, now=NOW)
+    assert (asked["name"], asked["session"]) == ("s-7", "s-7")
+    assert queued.run(tree, NOW) == 0
     with open_store(tree, write=True) as store, store.transaction(WORKER, now=NOW) as txn:
         txn.put_messages("s-7", [said(1), said(2)], "app")
     later = NOW + timedelta(hours=1)
-    assert guard.run_queued(tree, later) == 1
+    assert queued.run(tree, later) == 1
     assert not {"msg-s-7-1", "msg-s-7-2"} & _names(tree)
     assert "fact" in _names(tree)
 

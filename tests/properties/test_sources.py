@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypatia_mem.capture import paths
 from hypatia_mem.errors import HypatiaError
 from hypatia_mem.memory import history, propagation
+from hypatia_mem.memory.blast import Blast
 from hypatia_mem.model import Author, Channel, Entry, Statement
 from hypatia_mem.store import sources
 from hypatia_mem.store.connection import open_store
@@ -105,7 +106,7 @@ class World:
         done = propagation.move(self.home, [name], "web", now=self.tick(), **how)
         self._as_told(told, done)
 
-    def _as_told(self, told: propagation.Blast, done: propagation.Blast) -> None:
+    def _as_told(self, told: Blast, done: Blast) -> None:
         for field in ("targets", "derived", "along", "kept", "statements", "owed"):
             assert getattr(told, field) == getattr(done, field)
         self.done.append(done.op_id)
