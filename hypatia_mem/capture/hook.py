@@ -6,9 +6,10 @@ nor ``os``. Nothing here opens the store, waits for a lock, or writes to stderr:
 stderr to the person, and exit code 2 would block the prompt.
 
 What is printed, and never anything else: at SessionStart the brief as the worker rendered it; at
-UserPromptSubmit one JSON object with trigger lines and confirmations, when there are any; at
-SessionEnd what is left to judge, which the client ignores; at Stop and PreCompact nothing (what a
-hook prints there makes the turn go on, or lands in the compaction's instructions).
+UserPromptSubmit one JSON object with trigger lines, confirmations and what the prompt's words call
+up, when there are any; at SessionEnd what is left to judge, which the client ignores; at Stop and
+PreCompact nothing (what a hook prints there makes the turn go on, or lands in the compaction's
+instructions).
 """
 
 from __future__ import annotations
@@ -284,9 +285,26 @@ def _prompt_output(
     conf: Mapping[str, str],
     count: int,
 ) -> bytes:
-    mode = conf.get("triggers", "combined")
-    if not count or mode == "off":
+    if not count:
         return b""
+    mode = conf.get("triggers", "combined")
+    lines = [] if mode == "off" else _trigger_lines(home, session, data, environ, conf, count)
+    if conf.get("briefs") != "off" and _age_mark(f"{home}/{paths.BRIEFS}/any.keyed") is not None:
+        lines += _called_up(home, session, data, environ, count)
+    if not lines:
+        return b""
+    return (_CONTEXT % spool.json_string("\n".join(lines)).decode()).encode()
+
+
+def _trigger_lines(
+    home: str,
+    session: str,
+    data: bytes,
+    environ: Mapping[str, str],
+    conf: Mapping[str, str],
+    count: int,
+) -> list[str]:
+    mode = conf.get("triggers", "combined")
     lines = ["TRIGGER:log"] if mode == "literal" else []
     from hypatia_mem.capture.hints import may_be_request
 
@@ -306,9 +324,21 @@ def _prompt_output(
 
         due = triggers.due(home, session, at_end=False)
         lines += ["TRIGGER:extract", *due] if due or mode == "literal" else []
-    if not lines:
-        return b""
-    return (_CONTEXT % spool.json_string("\n".join(lines)).decode()).encode()
+    return lines
+
+
+def _called_up(
+    home: str, session: str, data: bytes, environ: Mapping[str, str], count: int
+) -> list[str]:
+    """Return what the prompt's words call up of what is remembered (``keyed``)."""
+    try:
+        from hypatia_mem.capture import keyed
+
+        prompt = _value(data, "prompt", len(data))
+        return keyed.lines_for(home, session, _folder(data, environ), prompt, count, time.time())
+    except Exception as error:  # noqa: BLE001 - nothing is recalled; the other lines are still true
+        _log(home, "WARNING", f"nothing could be called up: {type(error).__name__}")
+        return []
 
 
 def _request_lines(home: str, data: bytes, environ: Mapping[str, str], mode: str) -> list[str]:

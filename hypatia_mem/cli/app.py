@@ -85,6 +85,7 @@ COMMANDS: dict[str, Row] = {
     "brief": Row(_ROOM + "brief", "brief", "What a session is told when it begins."),
     "why": Row(_ROOM + "why", "why", "Why a session is told what it is told; take things out."),
     "edit": Row(_ROOM + "editing", "edit", "Edit an entry's words in place."),
+    "set": Row(_ROOM + "activation", "set_", "By which words of a prompt an entry is told."),
     "pin": Row(_ROOM + "trust", "pin", "Tell entries first; list what is pinned."),
     "unpin": Row(_ROOM + "trust", "unpin", "Let go of what was pinned."),
     "suppress": Row(_ROOM + "trust", "suppress", "Keep entries but show them nowhere; list them."),

@@ -144,6 +144,7 @@ def _finding_text(found: Finding) -> str:
 
 def _rule_row(entry: Entry) -> dict[str, Any]:
     from hypatia_mem.jse.rows import time_text
+    from hypatia_mem.memory import activation
 
     return {
         "name": entry.name,
@@ -153,6 +154,7 @@ def _rule_row(entry: Entry) -> dict[str, Any]:
         "scopes": list(entry.scopes),
         "trust": str(entry.trust),
         "pinned": entry.pinned,
+        **activation.row(entry),
         "created_at": time_text(entry.created_at),
         "tr_start": time_text(entry.valid_from),
         "tr_end": time_text(entry.valid_to),
@@ -175,9 +177,14 @@ def _sort(entry: Entry) -> str:
 
 
 def _rule_line(entry: Entry) -> str:
+    from hypatia_mem.cli.activation import said
+    from hypatia_mem.memory import activation
+
     scopes = ", ".join(scope or "global" for scope in entry.scopes)
     sort = f"  {_sort(entry)}" if _sort(entry) else ""
-    return f"  {entry.name}  [{scopes}]{sort}\n    {_first_line(entry.content, 300)}"
+    told = said(activation.of(entry), entry.priority)
+    more = f"\n    {told}" if told else ""
+    return f"  {entry.name}  [{scopes}]{sort}\n    {_first_line(entry.content, 300)}{more}"
 
 
 def _first_line(text: str, length: int) -> str:

@@ -265,6 +265,9 @@ def _show_message(
 def _show_entry(
     entry: Entry, verdict: Verdict | None, came: dict[str, Any] | None, as_json: bool
 ) -> None:
+    from hypatia_mem.cli.activation import said as told_when
+    from hypatia_mem.memory import activation
+
     said = _last_word(entry, verdict)
     row = {
         **entry_row(entry),
@@ -274,6 +277,7 @@ def _show_entry(
         "version": entry.version,
         "withheld": is_withheld(entry),
         "suppressed": entry.suppressed,
+        **activation.row(entry),
         "etag": etag(entry),
         "verdict": said,
         **({"meta": _plain(came)} if came is not None else {}),
@@ -283,6 +287,8 @@ def _show_entry(
     head = f"{entry.name}  [{', '.join(marks)}]  scopes: {scopes}  tags: {', '.join(entry.tags)}"
     why = f"\n{said['trust']} by {said['by']} at {said['at']}: {said['reason']}" if said else ""
     more = "" if came is None else f"\n{details(_as_text(came))}"
+    told = told_when(activation.of(entry), entry.priority)
+    more += f"\n{told}" if told else ""
     emit(row, f"{head}{why}\netag {etag(entry)}{more}\n\n{entry.content}", as_json)
 
 

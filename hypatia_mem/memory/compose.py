@@ -158,6 +158,8 @@ def _material(
     else:
         entries = bitemporal.rules_known(store, scopes, known_at=known_at, at=then)
         found = bitemporal.last_known_exchange(store, scope, known_at) if scope else None
+    # What has keys is told by the prompts that call it up (``activation``); a pin tells it always.
+    entries = [one for one in entries if one.pinned or not one.activation]
     entries = marking.with_goals(store, scopes, entries, then, known_at=known_at)
     marks = marking.marks(store, entries, now=known_at is None)
     last = _last_exchange(found, tuple(one.content for one in left))

@@ -1,4 +1,4 @@
-"""What is derived follows the store: kept files, briefs and the search index.
+"""What is derived follows the store: kept files, briefs, what prompts call up, the search index.
 
 All of it can be made again at any time, so it is brought up to date after a change, never in it.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
+from hypatia_mem.memory import activation
 from hypatia_mem.memory.compose import MAX_UNITS, render_briefs
 from hypatia_mem.memory.extract import offering
 from hypatia_mem.memory.sharing import archive
@@ -37,6 +38,7 @@ def derive(
     with ExitStack() as later, open_store(home, write=False) as store:
         archive.sweep(home, store)
         render_briefs(store, home, scopes=scopes, limit=limit)
+        activation.render(store, home, scopes=scopes)
         talks = offering.read(store, home)
         behind = sync_slice(store, SearchIndex(home), later)
     offering.render(home, talks)

@@ -26,6 +26,8 @@ class Versions(Writing):
         if not replaced:
             return
         vectors.drop(self.store, table, replaced)
+        if table == "entry":
+            self._replaced |= replaced.keys()
         target, key = VERSIONS[table]
         into = ", ".join(f'"{name}"' for name in TABLES[table])
         columns = ", ".join(f'one."{name}"' for name in TABLES[table])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import StoreError
 from hypatia_mem.model import Author, Channel
-from hypatia_mem.store import buried, ledger, rows
+from hypatia_mem.store import buried, calling, ledger, rows
 from hypatia_mem.store.inserting import insert, upsert
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class Writing:
         self._mutations: list[dict[str, Any]] = []
         self._touched: list[dict[str, Any]] = []
         self._images: list[dict[str, Any]] = []
+        self._replaced: set[str] = set()  # entries that are not what they were
 
     @property
     def seq(self) -> int:
@@ -175,7 +176,14 @@ class Writing:
             self.author, self.op_id, self.said_at = before, op_id, said
 
     def finish(self) -> None:
-        """Write what has been collected for the ledger; the store calls this before it commits."""
+        """Write what has been collected for the ledger; the store calls this before it commits.
+
+        What was changed or taken out is told to no prompt from here on, before the commit that says
+        so; what of it is still to be told comes back when the tables are rendered.
+        """
+        if self._replaced:
+            calling.leave(self.store.home, self._replaced)
+            self._replaced.clear()
         self._bulk("mutation", self._mutations)
         self._bulk("touched", self._touched)
         self._bulk("image", self._images)

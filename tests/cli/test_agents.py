@@ -34,7 +34,7 @@ ADDS = """
 """
 # What undo, redo, retry, or the same command the other way round brings back; of this project.
 TAKES_BACK = """
-    delete, delete-from, bulk, edit, pin, unpin, suppress, unsuppress, dispute, stale,
+    delete, delete-from, bulk, edit, set, pin, unpin, suppress, unsuppress, dispute, stale,
     knowledge-update, knowledge-delete, statement-delete, revert, undo, redo, sessions edit,
     graph merge, goal done, regenerate, retention apply, jobs retry, jobs drop, review defer, disconnect
 """
