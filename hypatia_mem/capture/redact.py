@@ -17,7 +17,6 @@ The families: ``secret_shapes`` (what a value looks like), ``secret_names`` (wha
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 
 from hypatia_mem.capture.secret_breaks import broken_tokens, continued
@@ -33,7 +32,7 @@ from hypatia_mem.capture.secret_shapes import (
     tokens,
     url_logins,
 )
-from hypatia_mem.capture.spans import Family, Span
+from hypatia_mem.capture.spans import Family, Span, View, later
 
 __all__ = ["redact_event", "redact_text"]
 
@@ -48,8 +47,13 @@ def redact_text(text: str) -> str:
 
     Lone surrogates and NUL are ordinary characters here. Never raises.
     """
+    return _redact(text, View(text))
+
+
+def _redact(text: str, whole: View) -> str:
+    """Redact a text that is ``whole``'s, or a piece of it."""
     for _ in range(_PASSES):
-        text, changed = _redact_once(text)
+        text, changed = _redact_once(text, whole)
         if not changed:
             break
     return text
@@ -63,13 +67,14 @@ def redact_event(data: bytes) -> bytes:
     """
     try:
         event = json.loads(data)
+        whole = View("\n".join(_strings(event)))
         if isinstance(event, dict):
             event = {
-                redact_text(key): value if key in _KEPT else _redact_member(key, value)
+                _redact(key, whole): value if key in _KEPT else _redact_member(key, value, whole)
                 for key, value in event.items()
             }
         else:
-            event = _redact_value(event)
+            event = _redact_value(event, whole)
         return json.dumps(event, separators=(",", ":")).encode("ascii")
     except (ValueError, RecursionError):
         return _redact_bytes(data)
@@ -86,50 +91,68 @@ def _redact_bytes(data: bytes) -> bytes:
         )
 
 
-def _redact_value(value: object) -> object:
+def _strings(event: object) -> Iterator[str]:
+    """Yield every string of an event, keys too, in any order."""
+    left = [event]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            left += value
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+
+
+def _redact_value(value: object, whole: View) -> object:
     if isinstance(value, str):
-        return redact_text(value)
+        return _redact(value, whole)
     if isinstance(value, list):
-        return [_redact_value(item) for item in value]
+        return [_redact_value(item, whole) for item in value]
     if isinstance(value, dict):
-        return {redact_text(key): _redact_member(key, item) for key, item in value.items()}
+        return {
+            _redact(key, whole): _redact_member(key, item, whole) for key, item in value.items()
+        }
     return value
 
 
-def _redact_member(key: str, value: object) -> object:
+def _redact_member(key: str, value: object, whole: View) -> object:
     """Redact a value of an object, whose key may say that all of it is a secret."""
     if isinstance(value, str) and value and _MARK not in value:
         kind = kind_of_key(key)
         if kind and is_secret(value, kind, QUOTED) and not is_example(value):
             return f"{_MARK}{LABELS[kind]}]"
-    return _redact_value(value)
+    return _redact_value(value, whole)
 
 
 # --- passes -------------------------------------------------------------------------------------
 
 
-def _redact_once(text: str) -> tuple[str, bool]:
+def _redact_once(text: str, whole: View) -> tuple[str, bool]:
     text, changed = _apply(text, list(_private(text)))
     if _MARK not in text:
-        text, more = _apply(text, _find(text))
+        view = whole if text is whole.text else View(text, whole)
+        text, more = _apply(text, _find(view))
         return text, changed or more
-    parts = []
-    for number, part in enumerate(re.split(r"(\[REDACTED:[a-z0-9 -]{1,40}\])", text)):
-        if number % 2 == 0 and len(part) > 3:
-            part, more = _apply(part, _find(part))
+    parts = _PLACEHOLDER().split(text)
+    whole = View("\n".join(parts[::2]), whole)
+    for number in range(0, len(parts), 2):
+        if len(parts[number]) > 3:
+            parts[number], more = _apply(parts[number], _find(View(parts[number], whole)))
             changed = changed or more
-        parts.append(part)
     return "".join(parts), changed
 
 
-def _find(text: str) -> list[Span]:
-    lowered = text.lower()
-    if len(lowered) != len(text):  # only the dotted capital I grows when it is lowered
-        lowered = text.replace("\u0130", "I").lower()
+_PLACEHOLDER = later(r"(\[REDACTED:[a-z0-9 -]{1,40}\])")
+
+
+def _find(view: View) -> list[Span]:
+    text = view.text
     spans = [
         span
         for family in _FAMILIES
-        for span in family(text, lowered)
+        for span in family(view)
         if not is_example(text[span[0] : span[1]])
     ]
     return [*spans, *continued(text, spans)]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from hypatia_mem.capture import hints
-from hypatia_mem.capture.spans import Span, positions
+from hypatia_mem.capture.spans import Later, Span, View, has_digit, later, places
 
 __all__ = [
     "BARE",
@@ -63,13 +64,12 @@ _PLAIN = frozenset(
 )  # fmt: skip
 
 
-def assigned(text: str, lowered: str) -> Iterator[Span]:
+def assigned(view: View) -> Iterator[Span]:
     """Values after a name of a secret: ``=``, ``:``, a flag, "is", a call, a table cell."""
-    for word, kind in hints.WORDS:
-        if word not in lowered:
-            continue
+    text, lowered, is_odd = view.text, view.lowered, view.is_odd()
+    for word, kind in view.among(hints.WORDS):
         last = 0
-        for at in positions(lowered, word):
+        for at in places(lowered, word, None if is_odd else _gate(word, kind)):
             span = _value_after(text, lowered, at, at + len(word), kind) if at >= last else None
             if span:
                 last = span[1]
@@ -78,19 +78,18 @@ def assigned(text: str, lowered: str) -> Iterator[Span]:
 
 def _value_after(text: str, lowered: str, at: int, end: int, kind: str) -> Span | None:
     word = lowered[at:end]
-    prefix = _name_before(lowered, at)
-    match = re.compile(r"[A-Za-z0-9_-]{0,32}").match(text, end)
-    suffix = match[0] if match else ""
-    if kind != "C" and suffix.strip("_-").lower() not in _SUFFIXES:
+    match = _NAME_END().match(text, end)
+    place = match.end() if match else end
+    if place > end and kind != "C" and text[end:place].strip("_-").lower() not in _SUFFIXES:
         return None
+    prefix = _name_before(lowered, at)
     if not _names_a_secret(text, at, word, prefix):
         return None
     label = LABELS[kind]
-    if (prefix.startswith(("--", "-")) and word != "auth") or prefix == "-":
-        span = _flag_value(text, end + len(suffix), kind)
+    if (prefix.startswith("-") and word != "auth") or prefix == "-":
+        span = _flag_value(text, place, kind)
         if span:
             return (*span, label)
-    place = end + len(suffix)
     value = _after_operator(
         text, lowered, place, at - len(prefix), kind, word == "pass" and not prefix
     )
@@ -103,12 +102,53 @@ def _value_after(text: str, lowered: str, at: int, end: int, kind: str) -> Span 
     return (*value, label) if value else None
 
 
+# What of the above can be told of the text in lower case, without a look at the value: of ten
+# thousand times "the token" or "author" nothing is left.
+_NAME_ENDS = r"[A-Za-z0-9_-]{0,32}"
+_NAME_END = later(_NAME_ENDS)
+_OPERATORS = r"""[ \t"'`\])*?!\\]{0,8}(=>|:=|->|={1,3}|!==?|value=|[:：＝|>,(])[ \t*]{0,12}(\n?[ \t*]{0,12})"""
+_IS = r"[ \t]{1,3}(?:is|ist|est|es)[ \t:]{1,3}"
+_GAP = r"[ \t]{1,3}(?:(?:->|[-–—→(])[ \t]{0,2})?"
+_VERBS = (
+    r"(?:[ \t]{1,3}[^\s.,;:=]{1,24}){0,4}?[ \t*`\"']{1,3}(?:is|was|ist|lautet|war|est|es|era|é)"
+    r"(?:[ \t]{1,3}(?:now|jetzt|set to|changed to|maintenant|ahora)){0,1}[ \t:]{1,3}"
+)
+_SCRIPT_VERBS = r"[ \t]{0,2}[一-鿿ぁ-んァ-ヶ]{0,6}?(?:是|为|為|は|が|改成|改为|を)?[ \t]{0,2}"
+_OPENING = r"""["'`“‘«「『]"""
+_TELLING = {
+    "S": _IS,
+    "T": _IS,
+    "C": rf"{_SCRIPT_VERBS}(?:{_OPENING}|[!-~]{{4}})",
+    # "password hunter2": a digit or a mark in the next word.
+    "P": rf"{_VERBS}|{_GAP}(?:{_OPENING}|[^\s\"'`<>,;&|）。，、；]{{0,1000}}?[^a-z\s\"'`<>,;&|_.:/?()-])",
+}
+
+
+@cache
+def _gate(word: str, kind: str) -> Later:
+    """Return the pattern of a name and what must follow it, or stand before it."""
+    name = re.escape(word)
+    before = ""
+    if kind == "P":  # "... is my password"
+        for who in _MINE:
+            before += rf"|(?<=[st][ \t]{who}[ \t]{name})|(?<=[st][ \t]{who}[ \t]\n{name})"
+    phrase = rf"|{_PHRASES}" if word == "passphrase" else ""
+    return later(
+        rf"{name}(?=(?>{_NAME_ENDS})(?:{_OPERATORS}|{_TELLING[kind]}{phrase})"
+        rf"|(?<=[a-z0-9_.$-]{name})(?>{_NAME_ENDS})[ \t]{before})"
+    )
+
+
 def _phrase(text: str, place: int) -> tuple[int, int] | None:
     """Four words or more to the end of the line: "passphrase: correct horse ..."."""
-    match = re.compile(
-        r"[ \t]{0,2}(?:is|[:=])[ \t]{1,3}((?:[a-z]{3,12}[ -]){3,11}[a-z]{3,12})[.!]?(?=\s*(?:\n|$))"
-    ).match(text, place)
+    match = _PHRASE().match(text, place)
     return match.span(1) if match and not _is_sentence(match[1]) else None
+
+
+_PHRASES = (
+    r"[ \t]{0,2}(?:is|[:=])[ \t]{1,3}((?:[a-z]{3,12}[ -]){3,11}[a-z]{3,12})[.!]?(?=\s*(?:\n|$))"
+)
+_PHRASE = later(_PHRASES)
 
 
 def _name_before(lowered: str, at: int) -> str:
@@ -134,7 +174,7 @@ def _in_query(text: str, at: int) -> bool:
 
 
 def _flag_value(text: str, place: int, kind: str) -> tuple[int, int] | None:
-    match = re.compile(r"""[ \t]{1,4}(["']?)([^\s"']{3,200})""").match(text, place)
+    match = _FLAG_VALUE().match(text, place)
     if not match or match[2].startswith(("-", "|", ">", "&")):
         return None
     style = QUOTED if match[1] else ENV
@@ -144,16 +184,14 @@ def _flag_value(text: str, place: int, kind: str) -> tuple[int, int] | None:
     return None
 
 
+_FLAG_VALUE = later(r"""[ \t]{1,4}(["']?)([^\s"']{3,200})""")
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "「": "」", "『": "』"}
 
 
 def _after_operator(
     text: str, lowered: str, place: int, name_at: int, kind: str, quoted_only: bool
 ) -> tuple[int, int] | None:
-    pattern = re.compile(
-        r"""[ \t"'`\])*?!\\]{0,8}(=>|:=|->|={1,3}|!==?|value=|[:：＝|>,(])[ \t*]{0,12}(\n?[ \t*]{0,12})"""
-    )
-    match = pattern.match(text, place)
+    match = _OPERATOR().match(text, place)
     if not match:
         return None
     operator, start = match[1], match.end()
@@ -165,7 +203,7 @@ def _after_operator(
         return None
     if operator == ":" and text[start : start + 1] not in _CLOSING:
         # A type comes first: password: string = "..."
-        typed = re.compile(r"""[\w.\[\]<>|?& ]{1,40}=[ \t]{0,4}(?=["'])""").match(text, start)
+        typed = _TYPED().match(text, start)
         start = typed.end() if typed else start
     if text.startswith('\\"', start) or text.startswith("\\'", start):
         return _escaped_value(text, start, kind)
@@ -182,6 +220,10 @@ def _after_operator(
             return span if span and _mixes(text[slice(*span)], 6) else None
         return None if loose else _bare_value(text, start, kind, _SAID)
     return _bare_value(text, start, kind, _style(text, match.start(), operator, name_at, start))
+
+
+_OPERATOR = later(_OPERATORS)
+_TYPED = later(r"""[\w.\[\]<>|?& ]{1,40}=[ \t]{0,4}(?=["'])""")
 
 
 def _name_sets(lowered: str, name_at: int) -> bool:
@@ -219,15 +261,19 @@ def _quoted_value(text: str, start: int, kind: str) -> tuple[int, int] | None:
     closing = _CLOSING[text[start]]
     if text.startswith(closing * 3, start):
         start += 2
-    match = re.compile(rf"((?:[^\\\n{closing}]|\\.){{0,2000}}){closing}?").match(text, start + 1)
+    match = _quoted(closing).match(text, start + 1)
     if not match or not match[1]:
         return None
     return match.span(1) if is_secret(match[1], kind, QUOTED) else None
 
 
+@cache
+def _quoted(closing: str) -> re.Pattern[str]:
+    return re.compile(rf"((?:[^\\\n{closing}]|\\.){{0,2000}}){closing}?")
+
+
 def _bare_value(text: str, start: int, kind: str, style: str) -> tuple[int, int] | None:
-    ends = r"\s\"'`<>" if style == ENV else r"\s\"'`<>,;&|）。，、；"
-    match = re.compile(rf"[^{ends}]{{1,1000}}").match(text, start)
+    match = (_SETTING if style == ENV else _BARE)().match(text, start)
     if not match:
         return None
     value = match[0]
@@ -241,36 +287,31 @@ def _bare_value(text: str, start: int, kind: str, style: str) -> tuple[int, int]
     return start, start + len(value)
 
 
+_SETTING = later(r"[^\s\"'`<>]{1,1000}")
+_BARE = later(r"[^\s\"'`<>,;&|）。，、；]{1,1000}")
+
+
 def _ends_line(after: str) -> bool:
     return after.strip(" .,;!。\"'`")[:1] in ("", "\n", "\r") and not after.startswith("  ")
-
-
-_VERB_PATTERN = (
-    r"(?:[ \t]{1,3}[^\s.,;:=]{1,24}){0,4}?[ \t*`\"']{1,3}(?:is|was|ist|lautet|war|est|es|era|é)"
-    r"(?:[ \t]{1,3}(?:now|jetzt|set to|changed to|maintenant|ahora)){0,1}[ \t:]{1,3}"
-)
 
 
 def _after_verb(text: str, place: int, kind: str) -> tuple[int, int] | None:
     """Plain words: "my password is hunter2", "the password for staging is ...", "密码是..."."""
     if kind == "C":
-        match = re.compile(
-            r"[ \t]{0,2}[一-鿿ぁ-んァ-ヶ]{0,6}?(?:是|为|為|は|が|改成|改为|を)?[ \t]{0,2}"
-        ).match(text, place)
+        match = _SCRIPT_VERB().match(text, place)
         start = match.end() if match else place
         if text[start : start + 1] in _CLOSING:
             return _quoted_value(text, start, "P")
-        found = re.compile(r"[!-~]{4,200}").match(text, start)
+        found = _PRINTABLE().match(text, start)
         if found and is_secret(found[0].rstrip(".,;:)"), "P", _SAID, ends=True):
             return start, start + len(found[0].rstrip(".,;:)"))
         return None
     # Only a password is told with so few words between: a token's sentence is about tokens.
-    pattern = _VERB_PATTERN if kind == "P" else r"[ \t]{1,3}(?:is|ist|est|es)[ \t:]{1,3}"
-    match = re.compile(pattern).match(text, place)
+    match = (_VERB if kind == "P" else _TOKEN_VERB)().match(text, place)
     start = match.end() if match else place
     if not match:
-        gap = re.compile(r"[ \t]{1,3}(?:(?:->|[-–—→(])[ \t]{0,2})?").match(text, place)
-        if not gap or kind != "P":
+        gap = _SPACE().match(text, place) if kind == "P" else None
+        if not gap:
             return None
         start = gap.end()
     if text[start : start + 1] in _CLOSING:
@@ -285,26 +326,42 @@ def _after_verb(text: str, place: int, kind: str) -> tuple[int, int] | None:
     return None
 
 
+_VERB, _TOKEN_VERB, _SCRIPT_VERB = later(_VERBS), later(_IS), later(_SCRIPT_VERBS)
+_SPACE, _PRINTABLE = later(_GAP), later(r"[!-~]{4,200}")
+_MINE = ("my", "our", "the", "mein", "das", "mon", "mi")
+
+
 def _before_verb(text: str, lowered: str, at: int, kind: str) -> tuple[int, int] | None:
     """Look at the other order: "hunter2 is my password"."""
     if kind != "P":
         return None
-    match = re.compile(
-        r"""([^\s"'`]{4,100})["'`]?[ \t](?:is|ist|est|es)[ \t](?:my|our|the|mein|das|mon|mi)[ \t]$"""
-    ).search(lowered[max(0, at - 130) : at])
+    behind = lowered[max(0, at - 130) : at]
+    if not behind.removesuffix("\n").endswith(_MINE_ENDS):
+        return None
+    match = _SAID_FIRST().search(behind)
     if not match or not _mixes(match[1]):
         return None
     start = max(0, at - 130) + match.start(1)
     return start, start + len(match[1])
 
 
+_MINE_ENDS = tuple(f"{gap}{who}{end}" for who in _MINE for gap in " \t" for end in " \t")
+_SAID_FIRST = later(
+    rf"""([^\s"'`]{{4,100}})["'`]?[ \t](?:is|ist|est|es)[ \t](?:{"|".join(_MINE)})[ \t]$"""
+)
+
+
 def _mixes(value: str, least: int = 5) -> bool:
     """Tell whether a word of prose has the digits and letters, or marks, of a password."""
     if len(value) < least or value.lower() in _PLAIN or value.isalpha():
         return False
-    has_digit = any(c.isdigit() for c in value)
-    has_letter = any(c.isalpha() for c in value)
-    return has_letter and (has_digit or any(c in "!@#$%^&*+~" for c in value))
+    if not has_digit(value) and not _MARK().search(value):
+        return False
+    return any(c.isalpha() for c in value)
+
+
+_MARK = later(r"[!@#$%^&*+~]")
+_MARK_OR_SIGN = later(r"[!@#$%^&*+~=]")
 
 
 def kind_of_key(key: str) -> str:
@@ -329,13 +386,9 @@ def is_reference(value: str) -> bool:
     lowered = value.lower()
     if not lowered.strip("x*._-•#?") or value in _BEGINNINGS:
         return True
-    if any(word in lowered for word in _PLACEHOLDERS) and not _looks_made(value):
+    if _PLACEHOLDER().search(lowered) and not _looks_made(value):
         return True
-    pattern = (
-        r"\$\w+$|%\w+%$|[:@]\w+$|%[sdv]$|\?$|![A-Za-z]+$|[&*][A-Za-z_]\w*$|\{[\w.$ ]*\}$"
-        r"|process\.env|os\.environ|env\.|import\.meta|secrets\.|vars\."
-    )
-    return re.match(pattern, value) is not None
+    return value[0] in "$%:@?!&*{poeisv" and _REFERENCE().match(value) is not None
 
 
 # Of a token whose rest is left out: "sk-ant-...".
@@ -346,17 +399,21 @@ def _looks_made(value: str) -> bool:
     """Tell whether a long value is a generated one, though a word seems to stand in it."""
     return (
         len(value) >= 30
-        and any(c.isdigit() for c in value)
+        and has_digit(value)
         and any(c.islower() for c in value)
         and any(c.isupper() for c in value)
         and "xxxx" not in value.lower()
     )
 
 
-_PLACEHOLDERS = (
-    "your", "xxxx", "****", "placeholder", "example", "replace", "change-me", "changeme",
-    "insert", "${", "{{", "dummy", "redacted", "_here", "-here", "……",
-)  # fmt: skip
+_PLACEHOLDER = later(
+    r"your|xxxx|\*\*\*\*|placeholder|example|replace|change-?me|insert|\$\{|\{\{|dummy|redacted"
+    r"|[_-]here|……"
+)
+_REFERENCE = later(
+    r"\$\w+$|%\w+%$|[:@]\w+$|%[sdv]$|\?$|![A-Za-z]+$|[&*][A-Za-z_]\w*$|\{[\w.$ ]*\}$"
+    r"|process\.env|os\.environ|env\.|import\.meta|secrets\.|vars\."
+)
 
 
 def is_secret(value: str, kind: str, style: str, *, ends: bool = False) -> bool:
@@ -364,26 +421,27 @@ def is_secret(value: str, kind: str, style: str, *, ends: bool = False) -> bool:
     lowered = value.lower()
     if not value or lowered in _PLAIN or is_reference(value):
         return False
-    has_digit = any(c.isdigit() for c in value)
     if style == QUOTED:
-        return _is_secret_string(value, kind, has_digit)
+        return _is_secret_string(value, kind)
     if style == ENV:
-        return _is_secret_setting(value, kind, has_digit)
+        return _is_secret_setting(value, kind)
     if _looks_like_code(value):
         return False
+    digits = has_digit(value)
     if kind in "PC":
-        if has_digit and value.isdigit():
-            return len(value) >= 4
-        if has_digit and is_name_of_secret(lowered):
+        if len(value) < 4:
             return False
-        marks = any(c in "!@#$%^&*+~=" for c in value) and len(value) >= 4
-        return len(value) >= 4 and (has_digit or marks or (ends and _is_word(value)))
+        if digits and value.isdigit():
+            return True
+        if digits and is_name_of_secret(lowered):
+            return False
+        return digits or bool(_MARK_OR_SIGN().search(value)) or (ends and _is_word(value))
     least = 8 if kind == "S" else 12
     if kind == "S" and ends and len(value) >= 16 and value.isalnum():
         return True
     return (
         len(value) >= least
-        and has_digit
+        and digits
         and any(c.isalpha() for c in value)
         and not is_name_of_secret(lowered)
         and not _is_date_or_path(value)
@@ -395,7 +453,7 @@ def _is_word(value: str) -> bool:
     return value.isalpha() and len(value) >= 6 and not value.endswith(("ed", "ing", "able", "en"))
 
 
-def _is_secret_string(value: str, kind: str, has_digit: bool) -> bool:
+def _is_secret_string(value: str, kind: str) -> bool:
     if kind in "PC":
         if any(c.isspace() for c in value):
             words = value.split()
@@ -406,7 +464,7 @@ def _is_secret_string(value: str, kind: str, has_digit: bool) -> bool:
         return False
     if kind == "S":
         return len(value) >= 6
-    return len(value) >= 16 or (len(value) >= 8 and has_digit)
+    return len(value) >= 16 or (len(value) >= 8 and has_digit(value))
 
 
 def _is_sentence(value: str) -> bool:
@@ -425,7 +483,10 @@ def _is_label(value: str) -> bool:
     """Tell whether the string is a name of the secret: "new_password", "auth.token", "apiKey"."""
     if is_name_of_secret(value.lower()):
         return not any(c.isdigit() for c in value)
-    return re.match(r"[A-Z][A-Z]*(?:_[A-Z]+)+$|[a-z]+(?:\.[a-z]+)+$", value) is not None
+    return _LABEL().match(value) is not None
+
+
+_LABEL = later(r"[A-Z][A-Z]*(?:_[A-Z]+)+$|[a-z]+(?:\.[a-z]+)+$")
 
 
 def is_name_of_secret(lowered: str) -> bool:
@@ -445,29 +506,35 @@ def is_name_of_secret(lowered: str) -> bool:
     )
 
 
-def _is_secret_setting(value: str, kind: str, has_digit: bool) -> bool:
+def _is_secret_setting(value: str, kind: str) -> bool:
     if value.startswith(("$", "(", "[", "{")) or _is_date_or_path(value):
         return False
-    if re.match(r"[A-Za-z_][\w.]*[(\[]", value):
+    if _CALL().match(value):
         return False
     if kind in "PC":
         return len(value) >= 3
     return len(value) >= (6 if kind == "S" else 8) and not value.isdigit()
 
 
+_CALL = later(r"[A-Za-z_][\w.]*[(\[]")
+
+
 def _is_date_or_path(value: str) -> bool:
     if value.startswith(("/", "./", "../", "~/", "http://", "https://", "file:")):
         return True
-    return "://" in value or re.match(r"\d{4}-\d\d-\d\d|v?\d+(?:\.\d+)+$", value) is not None
+    return "://" in value or _DATE_OR_VERSION().match(value) is not None
+
+
+_DATE_OR_VERSION = later(r"\d{4}-\d\d-\d\d|v?\d+(?:\.\d+)+$")
 
 
 def _looks_like_code(value: str) -> bool:
     """Tell whether a bare value is a call, an index, a dotted name or an operator."""
     if value[:1] in "([{<=>|&+-/$@" or _is_date_or_path(value):
         return True
-    if re.match(r"[A-Za-z_&][\w.?:]*[(\[{<]", value):
-        return True
-    return (
-        re.match(r"[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+$|[A-Za-z]+(?:_[A-Za-z]+)+\d?$", value)
-        is not None
-    )
+    return _CODE().match(value) is not None
+
+
+_CODE = later(
+    r"[A-Za-z_&][\w.?:]*[(\[{<]|[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+$|[A-Za-z]+(?:_[A-Za-z]+)+\d?$"
+)
