@@ -8,6 +8,8 @@ something else, *unrelated* are all texts about the other values: neither should
 value itself (other scripts, digits for letters, marks between letters ...) should be refused.
 ``tuning`` is what the rules were made with; ``held out`` was written by the same hand after they
 were fixed and has changed nothing in them, so it is the one to believe, and kinder than strangers.
+``coding`` is ten decisions of a project with twenty rewordings each; what it showed at first is
+told in ``tests/store/likeness/kit.py``.
 
 Cost: entries of some 200 characters brought by an agent into a memory in which so many things are
 forgotten, a transaction each and a hundred in one; and the turns that the worker stores, which are
@@ -194,7 +196,7 @@ def main() -> None:
     parser.add_argument("--graves", default="0,100,1000,10000", help="how much is forgotten")
     parser.add_argument("--out", type=Path, help="write the results there as JSON")
     options = parser.parse_args()
-    found = [quality(name) for name in ("tuning", "held_out")]
+    found = [quality(name) for name in ("tuning", "held_out", "coding")]
     print(f"{'':10} {'wordings':>12} {'twins':>10} {'unrelated':>14} {'disguises':>14}")
     for one in found:
         cells = (f"{one[kind][0]}/{one[kind][1]}" for kind in KINDS)

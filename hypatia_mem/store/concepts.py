@@ -155,7 +155,7 @@ language sprache langue idioma 语言 言語 язык
 ! british
 user-interface ui gui benutzeroberflaeche oberflaeche interface-utilisateur interfaz 界面 用户界面 画面
 open opened offen geoeffnet ouvert abierto abierta 打开 開く открыт
-enable enabled activate activated turn-on switch-on aktivieren aktiviert einschalten activer active activar activado 启用 有効 включить включен
+enable enabled activate activated turn-on turned-on turning-on switch-on switched-on switching-on aktivieren aktiviert einschalten activer active activar activado 启用 有効 включить включен
 environment-variable env-var
 documented documents
 feature features funktionalitaet fonctionnalite funcionalidad 功能 機能 функция-продукта
@@ -244,7 +244,7 @@ NEGATIONS = """
 not no never nor neither none nobody nothing nowhere dont doesnt didnt isnt arent wasnt cant cannot wont shouldnt mustnt neednt wouldnt nicht nichts niemand nirgends nie niemals kein keine keinen keinem keiner keines keinerlei weder pas rien personne jamais aucun aucune nada nadie nunca jamas ningun ninguna ninguno tampoco nao non mai nessun nessuna niet nooit geen nie nigdy не ничего никто никогда нельзя ни никакой никаких никакие нет
 without ohne sans sin sem senza zonder bez без
 avoid avoids avoiding forbid forbids forbidden prohibit prohibited prohibits ban banned bans disallow disallowed refrain abstain refuse reject vermeide vermeiden vermeidet verboten verbiete untersagt unzulaessig verzichte verzichten tabu eviter evitez evite interdit interdite interdits interdites proscrit proscrire evita evitar eviten evite prohibido prohibida prohibidos prohibidas proibido proibida evitare vietato vietata запрещено запрещен запрещена избегать избегайте taboo
-skip skips skipping forget forgets omit omits vergessen vergiss ueberspringen auslassen oublier oubliez omettre olvidar olvides omitir saltar забывать забудь пропускать
+skip skips skipping skipped forget forgets omit omits omitting omitted vergessen vergiss ueberspringen auslassen oublier oubliez omettre olvidar olvides omitir saltar забывать забудь пропускать
 instead rather statt anstatt plutot vez lugar вместо
 unless ausser sauf salvo кроме
 """
@@ -252,7 +252,7 @@ unless ausser sauf salvo кроме
 # A word that says the opposite of another: that one, turned round.
 OPPOSITES = """
 open: closed shut geschlossen ferme fermee cerrado cerrada 关闭 закрыт
-enable: disable disabled deactivate deactivated turn-off switch-off deaktivieren deaktiviert abschalten ausschalten desactiver desactive desactivar desactivado 禁用 無効 выключить отключен
+enable: disable disabled deactivate deactivated turn-off turns-off turned-off turning-off switch-off switched-off switching-off deaktivieren deaktiviert abschalten ausschalten desactiver desactive desactivar desactivado 禁用 無効 выключить отключен
 """
 
 NO_GO = """

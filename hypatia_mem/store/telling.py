@@ -37,6 +37,12 @@ _GERMAN = frozenset(
 _MASKED = re.compile(r"[^\W_]*[A-Za-z][\w@$]*[^\W_]|[@$][a-z][\w@$]+")
 _FOREIGN = re.compile("[\u0370-\u03ff\u0400-\u052f\u0530-\u058f\u13a0-\u13ff\u1d00-\u1dbf@$]")
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
+# ``Give every ...`` begins with a verb, not with a name.
+_ORDER = re.compile(r"\W*[A-Z][a-z]+\s+(?:the|an?|all|every|each|any|no|our|your|this|that|it)\b")
+_APART = re.compile(r"\b(turn|switch)(?:e[ds]|s|ing)?((?:\s+[\w'’-]+){1,5}?)\s+(off|on)\b")
+_IS_OFF = re.compile(
+    r"\b(?:is|are|be|was|were|stays?)\s+off(?=\s+(?:for|when|while|in|on|at|by)\b|\W*$)"
+)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CJK_EMPTY = frozenset(
     "的了在是我们要把被和与及或请都也就应该可以中里个にはをがでのとへもやからまですでるしたてこいくだされ使用"
@@ -88,7 +94,8 @@ def read(text: str) -> Said:
     words: list[Word] = []
     have: set[str] = set()
     spaced = _CAMEL.sub(" ", _MASKED.sub(_unmasked, text))
-    lowered = _phrases().sub(_joined_up, _folded(spaced))
+    lowered = _APART.sub(r"\1 \3\2", _folded(spaced))
+    lowered = _phrases().sub(_joined_up, _IS_OFF.sub("turn off", lowered))
     tokens = _TOKEN.findall(lowered)
     names = _names(spaced, tokens)
     turns: set[object] = {0} if any(phrase in lowered for phrase in _no_go()) else set()
@@ -126,7 +133,8 @@ def _names(text: str, tokens: Sequence[str]) -> set[str]:
     """
     if not _GERMAN.isdisjoint(tokens):
         return set()
-    found = _NAME.findall(text)
+    order = _ORDER.match(text)
+    found = _NAME.findall(text, 0 if order is None else order.end())
     if 2 * len(found) > len(tokens):
         return set()
     return {name for name in map(_folded, found) if _concept(name) is None}
@@ -173,6 +181,8 @@ def _forms(token: str) -> tuple[str, ...]:
     forms = [stem]
     if token.startswith("ge") and len(token) > 6 and token[-1] in "tn":  # gespeichert
         forms.append(_stem(token[2:]))
+    if len(token) == 4 and token[-1] == "s" and token[-2] not in "su":  # jobs
+        forms.append(token[:-1])
     if len(token) >= 6 and token.isascii():
         forms.append("~" + token[0] + "".join(sorted(stem[1:].translate(_VOWELS))))
     return tuple(dict.fromkeys(forms))

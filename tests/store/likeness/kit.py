@@ -1,8 +1,13 @@
 """What the likeness of texts is measured on: wordings of one value, others, and disguises of it.
 
 ``tuning.json`` is what the rules were made with, ``held_out.json`` was written afterwards and has
-changed nothing in them. Of each value: texts that say the ``same``, and ``other`` texts that share
-words with it and say something else.
+changed nothing in them. ``coding.json`` holds ten decisions of a project with twenty rewordings
+each, as a model restates them; of these 175 of 200 were caught when it was first asked, and 197
+after five gaps that it showed were mended (verbs taken for names, ``jobs`` for no ``job``, ``turned
+off``, ``is off``, ``skipped``), none of which caught anything else.
+
+Of each value: texts that say the ``same``, and ``other`` texts that say something else and in the
+first two sets share words with it.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ class Case:
 
 
 def cases(name: str) -> list[Case]:
-    """Return the cases of a set: ``tuning`` or ``held_out``."""
+    """Return the cases of a set: ``tuning``, ``held_out`` or ``coding``."""
     found = json.loads((HERE / f"{name}.json").read_text("utf-8"))
     return [
         Case(one["language"], one["value"], tuple(one["same"]), tuple(one["other"]))
