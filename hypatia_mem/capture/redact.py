@@ -4,10 +4,11 @@ A secret is replaced by ``[REDACTED:<kind>]``; every other character stays as it
 depends on the text alone, and redacting it again changes nothing: placeholders are never looked
 into, and the passes run until one finds nothing.
 
-Each family of secrets is one function that first asks, with a plain ``in``, whether its mark is
-there, so that an event costs only the patterns it needs: compiling a regular expression is the
-dearest thing that happens here. No pattern can backtrack further than a fixed number of
-characters, so that the time grows with the length of the text and nothing else.
+Each family of secrets is one function and the question whether its mark is there at all, so that an
+event costs only the patterns it needs: compiling a regular expression is the dearest thing that
+happens here. No pattern can backtrack further than a fixed number of characters, and what occurs
+ten thousand times is asked in C, so that the time grows with the length of the text and nothing
+else (``spans``).
 
 The families: ``secret_shapes`` (what a value looks like), ``secret_names`` (what it is called),
 ``secret_breaks`` (what is broken over lines). What they find and documentation prints stays
@@ -19,18 +20,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from hypatia_mem.capture.secret_breaks import broken_tokens, continued
+from hypatia_mem.capture.secret_breaks import BROKEN, continued
 from hypatia_mem.capture.secret_examples import is_example
-from hypatia_mem.capture.secret_names import LABELS, QUOTED, assigned, is_secret, kind_of_key
+from hypatia_mem.capture.secret_names import ASSIGNED, LABELS, QUOTED, is_secret, kind_of_key
 from hypatia_mem.capture.secret_shapes import (
-    commands,
-    headers,
-    numbers,
-    pem,
-    random_words,
-    seed_phrases,
-    tokens,
-    url_logins,
+    COMMANDS,
+    HEADERS,
+    NUMBERS,
+    PEM,
+    RANDOM,
+    SEEDS,
+    TOKENS,
+    URLS,
 )
 from hypatia_mem.capture.spans import Family, Span, View, later
 
@@ -151,8 +152,8 @@ def _find(view: View) -> list[Span]:
     text = view.text
     spans = [
         span
-        for family in _FAMILIES
-        for span in family(view)
+        for find in view.families(_FAMILIES)
+        for span in find(view)
         if not is_example(text[span[0] : span[1]])
     ]
     return [*spans, *continued(text, spans)]
@@ -197,15 +198,16 @@ def _private(text: str) -> Iterator[Span]:
         at = lowered.find("<private>", end)
 
 
+# What is of two families is named after the first.
 _FAMILIES: tuple[Family, ...] = (
-    pem,
-    tokens,
-    broken_tokens,
-    url_logins,
-    headers,
-    commands,
-    assigned,
-    seed_phrases,
-    numbers,
-    random_words,
+    PEM,
+    TOKENS,
+    BROKEN,
+    URLS,
+    HEADERS,
+    COMMANDS,
+    ASSIGNED,
+    SEEDS,
+    NUMBERS,
+    RANDOM,
 )

@@ -11,10 +11,18 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from hypatia_mem.capture import hints
-from hypatia_mem.capture.secret_shapes import TOKENS
-from hypatia_mem.capture.spans import Later, Span, View, later, places, starts_word
+from hypatia_mem.capture.secret_shapes import PREFIXES
+from hypatia_mem.capture.spans import (
+    Family,
+    Later,
+    Span,
+    View,
+    later,
+    places,
+    starts_word,
+)
 
-__all__ = ["broken_tokens", "continued"]
+__all__ = ["BROKEN", "continued"]
 
 _PIECES = 64  # of one secret: more lines than any key has
 # A line's end (escaped or not, after a backslash or not), or the end of one string and the
@@ -25,13 +33,14 @@ _JOINT = later(
 )
 _LINE = later(r"""[A-Za-z0-9+/=_-]{2,}(?=[\s"'`\\,;)\]}]|$)""")
 _CAMEL = later("[a-z][A-Z]")
+_LEAST = 12  # characters of what is broken over lines: no password is
 _NO_JOINT = frozenset(" \t.,;:)]}")  # what stands behind most secrets
 
 
 def broken_tokens(view: View) -> Iterator[Span]:
     """Tokens that say by their first letters whose they are, broken before they are long enough."""
     text = view.text
-    for prefix, kind, alphabet, count in view.among(TOKENS, lowered=False):
+    for prefix, kind, alphabet, count in view.among(PREFIXES, lowered=False):
         if not count or kind == "jwt":
             continue
         first_piece = _first(alphabet, count)
@@ -44,6 +53,9 @@ def broken_tokens(view: View) -> Iterator[Span]:
                 end = _joined(text, first.end(), alphabet, count - len(first[0]))
                 if end:
                     yield at, end, kind
+
+
+BROKEN: Family = (broken_tokens, lambda view: view.among(PREFIXES, lowered=False))
 
 
 @cache
@@ -81,29 +93,37 @@ def _piece(alphabet: str) -> Later:
 
 def continued(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     """What goes on behind the spans: lines that hold one random piece and nothing else."""
+    lines: dict[int, tuple[int, bool, bool]] = {}  # each is read once, for many spans in a row
     for start, end, kind in spans:
         if kind in ("private", "private-key") or text[end : end + 1] in _NO_JOINT:
             continue
-        begun, place = text[start:end], end
+        if end - start < _LEAST:
+            continue
+        place = end
         for number in range(_PIECES):
-            joint = _JOINT().match(text, place)
-            if not joint:
+            if place not in lines:
+                lines[place] = _next_line(text, place)
+            line_end, is_first, is_later = lines[place]
+            if not (is_later if number else is_first):
                 break
-            more = _LINE().match(text, joint.end())
-            if not more or not _goes_on(begun, more[0], sure=bool(joint["sure"]), later=number > 0):
-                break
-            place = more.end()
+            place = line_end
         if place > end:
             yield start, place, kind
 
 
-def _goes_on(begun: str, piece: str, *, sure: bool, later: bool) -> bool:
-    """Tell whether a piece continues what was found; the more is known, the less is asked."""
-    if len(begun) < 12:  # a password is not broken over lines
-        return False
-    if sure or later:
-        return _is_scrap(piece) or (sure and len(piece) >= 16)
-    return len(piece) >= 10 and hints.changes_often(piece)
+def _next_line(text: str, place: int) -> tuple[int, bool, bool]:
+    """Return where the next line's piece ends, and whether it goes on as the first, as a later one.
+
+    The more is known, the less is asked.
+    """
+    joint = _JOINT().match(text, place)
+    more = _LINE().match(text, joint.end()) if joint else None
+    if not joint or not more:
+        return place, False, False
+    piece, is_sure = more[0], bool(joint["sure"])
+    is_later = _is_scrap(piece) or (is_sure and len(piece) >= 16)
+    is_first = is_later if is_sure else len(piece) >= 10 and hints.changes_often(piece)
+    return more.end(), is_first, is_later
 
 
 def _is_scrap(piece: str) -> bool:

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from functools import cache
 
 from hypatia_mem.capture import hints
-from hypatia_mem.capture.spans import Later, Span, View, has_digit, later, places
+from hypatia_mem.capture.spans import Family, Later, Span, View, has_digit, later, places
 
 __all__ = [
+    "ASSIGNED",
     "BARE",
     "ENV",
     "LABELS",
     "QUOTED",
-    "assigned",
     "is_name_of_secret",
     "is_reference",
     "is_secret",
@@ -74,6 +74,9 @@ def assigned(view: View) -> Iterator[Span]:
             if span:
                 last = span[1]
                 yield span
+
+
+ASSIGNED: Family = (assigned, lambda view: view.among(hints.WORDS))
 
 
 def _value_after(text: str, lowered: str, at: int, end: int, kind: str) -> Span | None:

@@ -12,6 +12,7 @@ from functools import cache
 from hypatia_mem.capture import hints
 from hypatia_mem.capture.secret_names import BARE, ENV, is_name_of_secret, is_reference, is_secret
 from hypatia_mem.capture.spans import (
+    Family,
     Later,
     Span,
     View,
@@ -23,23 +24,21 @@ from hypatia_mem.capture.spans import (
 )
 
 __all__ = [
+    "COMMANDS",
+    "HEADERS",
+    "NUMBERS",
+    "PEM",
+    "PREFIXES",
+    "RANDOM",
+    "SEEDS",
     "TOKENS",
-    "commands",
-    "headers",
-    "numbers",
-    "pem",
-    "random_words",
-    "seed_phrases",
-    "tokens",
-    "url_logins",
+    "URLS",
 ]
 
 
 def pem(view: View) -> Iterator[Span]:
     """Private keys between BEGIN and END; without END, as far as the key's letters go."""
     text = view.text
-    if not view.among(_KEY_BLOCKS, lowered=False):
-        return
     at = text.find("PRIVATE KEY")
     # The next END line and the last BEGIN before it; looked up again only when they are passed, so
     # that time stays linear.
@@ -70,6 +69,7 @@ def pem(view: View) -> Iterator[Span]:
 
 
 _KEY_BLOCKS = (("PRIVATE KEY",), ("Private-Lines:",))
+PEM: Family = (pem, lambda view: view.among(_KEY_BLOCKS, lowered=False))
 _PEM_END = later(r"-----END[A-Z0-9 ]{0,40}-{0,5}")
 _PEM_BODY = later(r"(?: BLOCK)?-{0,5}[A-Za-z0-9+/=\s\\,:.-]{40,}")
 _PEM_LINES = later(r"\\n|\s")
@@ -82,7 +82,7 @@ _ENDS = {
     "u": later("[A-Z0-9]*"),
     "w": later(r"[A-Za-z0-9_+/=.~%:$,&?-]*[A-Za-z0-9_+/=~%$-]"),
 }
-TOKENS = tuple(
+PREFIXES = tuple(
     (prefix.decode(), kind, alphabet, count) for prefix, kind, alphabet, count in hints.TOKENS
 )
 
@@ -90,7 +90,7 @@ TOKENS = tuple(
 def tokens(view: View) -> Iterator[Span]:
     """Tokens that say by their first letters whose they are."""
     text = view.text
-    for prefix, kind, alphabet, count in view.among(TOKENS, lowered=False):
+    for prefix, kind, alphabet, count in view.among(PREFIXES, lowered=False):
         if not count or kind == "jwt":
             continue
         allowed = hints.ALPHABETS[alphabet]
@@ -178,10 +178,18 @@ def _odd_tokens(view: View) -> Iterator[Span]:
             yield match.start(), match.end(), kind
 
 
+TOKENS: Family = (
+    tokens,
+    lambda view: any(
+        view.among(rows, lowered=False) for rows in (PREFIXES, _ODD_STARTS, _ODD_MIDDLES)
+    ),
+)
+
+
 def url_logins(view: View) -> Iterator[Span]:
     """The password in ``scheme://user:password@host``, and a token in the user's place."""
     text = view.text
-    if len(view.among(_URL_MARKS, lowered=False)) < len(_URL_MARKS):
+    if "@" not in text:
         return
     for at in places(text, "://", _LOGIN):
         match = _URL().match(text, at + 3)
@@ -204,6 +212,7 @@ def url_logins(view: View) -> Iterator[Span]:
 
 
 _URL_MARKS = (("://",), ("@",))
+URLS: Family = (url_logins, lambda view: len(view.among(_URL_MARKS, lowered=False)) == 2)
 _URL = later(r"""[^\s"'`\\<>]{1,400}""")
 # A colon before the first "@" or behind it, or a user so long that it is a token.
 _LOGIN = later(
@@ -216,7 +225,7 @@ _NOT_PASSWORDS = frozenset({"password", "pass", "passwd", "pwd", "secret", "toke
 
 def headers(view: View) -> Iterator[Span]:
     """``Authorization:`` and ``Cookie:`` lines, and Bearer or Basic wherever they stand."""
-    there = [mark for (mark,) in view.among(_HEADERS)]
+    there = [mark for (mark,) in view.among(_HEADER_MARKS)]
     text, lowered = view.text, view.lowered
     if "bearer " in there:
         for at in positions(lowered, "bearer "):
@@ -237,7 +246,8 @@ def headers(view: View) -> Iterator[Span]:
         yield from _cookies(text, lowered)
 
 
-_HEADERS = (("bearer ",), ("basic ",), ("authorization",), ("cookie",))
+_HEADER_MARKS = (("bearer ",), ("basic ",), ("authorization",), ("cookie",))
+HEADERS: Family = (headers, lambda view: view.among(_HEADER_MARKS))
 _BEARER = later(r"""[A-Za-z0-9_+/=.~:|-]{8,}""")
 _BASIC = later(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 _AUTHORIZATION = later(
@@ -331,6 +341,7 @@ def commands(view: View) -> Iterator[Span]:
                 yield match.start(1), match.start(1) + len(match[1].rstrip("`,;)")), "password"
 
 
+COMMANDS: Family = (commands, lambda view: view.among(_COMMANDS))
 _SEEDS = (("seed phrase",), ("mnemonic",), ("recovery phrase",))
 _SEED_WORDS = later(r"[^a-z\n]{0,3}(?:is|=|:)?[\s:=\"'`]{1,4}((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b")
 
@@ -342,6 +353,9 @@ def seed_phrases(view: View) -> Iterator[Span]:
             match = _SEED_WORDS().match(view.text, at + len(word))
             if match:
                 yield match.start(1), match.end(1), "seed-phrase"
+
+
+SEEDS: Family = (seed_phrases, lambda view: view.among(_SEEDS))
 
 
 def numbers(view: View) -> Iterator[Span]:
@@ -365,6 +379,15 @@ def numbers(view: View) -> Iterator[Span]:
             yield start, start + len(account), "iban"
 
 
+def _has_number(view: View) -> bool:
+    plain = view.text.encode("ascii", "replace")
+    shape = plain.translate(hints.SHAPE)
+    return any(mark in shape for mark in (b"000-00-0000", *hints.CARD_MARKS)) or (
+        b"AA00" in plain.translate(hints.IBAN_SHAPE)
+    )
+
+
+NUMBERS: Family = (numbers, _has_number)
 _CARD = later(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}|\d{14,19}", re.ASCII)
 _SSN = later(r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}", re.ASCII)
 _IBAN = later(r"[A-Z]{2}\d\d(?: ?[A-Z0-9]{1,4}){3,8}", re.ASCII)
@@ -440,6 +463,7 @@ def random_words(view: View) -> Iterator[Span]:
 
 
 _LONG_WORD = later(r"[A-Za-z0-9_+/~.-]{24,}")
+RANDOM: Family = (random_words, lambda view: _LONG_WORD().search(view.text))
 
 
 def _trim_escape(text: str, start: int) -> int:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Family", "Span", "View", "has_digit", "later", "places", "positions", "starts_word"]
 
 Span = tuple[int, int, str]  # start, end, kind
 Later = Callable[[], re.Pattern[str]]
-Row = TypeVar("Row", bound=tuple[Any, ...])
 _FEW = 48  # so many places are looked at one by one before a pattern is worth compiling
 _LARGE = 1 << 14  # characters; in a larger text many literals are sought together
 _RARE = 64  # an end of literals is rare when it is no more than every so-manyth character
@@ -45,7 +47,7 @@ class View:
     made with the view of the whole, so that many pieces are asked for nothing that is in none.
     """
 
-    __slots__ = ("_found", "_whole", "lowered", "text")
+    __slots__ = ("_found", "lowered", "text", "whole")
 
     def __init__(self, text: str, whole: View | None = None) -> None:
         """Look at a text, or at a piece of what ``whole`` looks at."""
@@ -53,20 +55,29 @@ class View:
         if len(lowered) != len(text):  # only the dotted capital I grows when it is lowered
             lowered = text.replace("\u0130", "I").lower()
         self.text, self.lowered = text, lowered
-        self._whole = whole
+        self.whole = whole
         self._found: dict[int, tuple[Any, ...]] = {}
 
-    def among(self, rows: tuple[Row, ...], *, lowered: bool = True) -> tuple[Row, ...]:
+    def among(self, rows: tuple[tuple[Any, ...], ...], *, lowered: bool = True) -> tuple[Any, ...]:
         """Return the rows of a table of a module whose first member is in the text, in order.
 
         ``lowered``: it is sought in the text in lower case.
         """
         found = self._found.get(id(rows))
         if found is None:
-            known = rows if self._whole is None else self._whole.among(rows, lowered=lowered)
+            known = rows if self.whole is None else self.whole.among(rows, lowered=lowered)
             there = _present(self.lowered if lowered else self.text, known) if known else ()
             found = tuple(row for row in known if row[0] in there) if there else ()
             self._found[id(rows)] = found
+        return found
+
+    def families(self, families: tuple[Family, ...]) -> tuple[Any, ...]:
+        """Return what finds those of the families of which the text, or its whole, can hold any."""
+        whole = self.whole or self
+        found = whole._found.get(id(families))
+        if found is None:
+            found = tuple(find for find, can_be in families if can_be(whole))
+            whole._found[id(families)] = found
         return found
 
     def is_odd(self) -> bool:
@@ -124,4 +135,6 @@ def starts_word(text: str, at: int) -> bool:
     return not before.isalnum() or (text[max(0, at - 2) : at - 1] == "\\" and before in "nrt")
 
 
-Family = Callable[[View], Iterator[Span]]
+Find = Callable[[View], Iterator[Span]]
+# What finds it, and whether a text can hold any: asked of a whole, once.
+Family = tuple[Find, Callable[[View], object]]
