@@ -42,7 +42,9 @@ def of_request(home: str, prompt: str, folder: str, mode: str) -> list[str]:
     return [
         "TRIGGER:immediate",
         f'[hypatia-memory] Forget requested: "{words}". Run: hypatia-mem forget {shell(words)} '
-        "(previews first; a single clear match has been withheld already).",
+        "--dry-run. Of rules, taboos and memories a single clear match is withheld already; what"
+        " else holds the words (messages, goals, facts) stays, unless the person runs it without"
+        " --dry-run.",
     ]
 
 

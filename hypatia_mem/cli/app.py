@@ -74,7 +74,9 @@ COMMANDS: dict[str, Row] = {
     "provenance": Row(
         _ROOM + "deleting", "provenance", "What a thing stands on, and if it is there."
     ),
-    "forget": Row(_ROOM + "memory", "forget", "Withdraw a memory so that it stays forgotten."),
+    "forget": Row(
+        _ROOM + "forgetting", "forget", "Withdraw what holds some words so that it stays forgotten."
+    ),
     "erase": Row(_ROOM + "erasing", "erase", "Take a thing out down to its bytes, and show it."),
     "backup": Row(_ROOM + "backup", "backup", "Make, list, check, thin out and restore backups."),
     "tombstone": Row(

@@ -1,4 +1,4 @@
-"""Remember and forget: always this project and the global scope."""
+"""Remember: always this project or the global scope."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from hypatia_mem.cli.activation import (
     said,
 )
 from hypatia_mem.cli.options import AsJson, ValidFrom, ValidTo
-from hypatia_mem.cli.output import emit, held_back, print_json, say
-from hypatia_mem.errors import NotFound, Refused, UsageError
+from hypatia_mem.cli.output import emit, held_back
+from hypatia_mem.errors import Refused
 from hypatia_mem.model import GLOBAL_SCOPE, Entry, Trust
 
-__all__ = ["forget", "remember"]
+__all__ = ["remember"]
 
 _MEANT = "what is remembered"
 
@@ -132,147 +132,3 @@ def _kind_by_words(words: str) -> str:
 
     request = immediate.parse(f"remember: {words}")
     return request.kind if request is not None else "memory"
-
-
-def forget(
-    text: Annotated[
-        str | None,
-        typer.Argument(help="Words that tell which memory is meant.", show_default=False),
-    ] = None,
-    id_: Annotated[
-        list[str] | None, typer.Option("--id", help="Exactly this entry; may be repeated.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be removed.")
-    ] = False,
-    erase: Annotated[
-        bool, typer.Option("--erase", help="Down to its bytes, as the command erase does.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --erase: do not ask.")] = False,
-    everywhere: Annotated[
-        bool,
-        typer.Option("--everywhere", help="In every other connected shelf too; for a person."),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Withdraw a memory of this project (or a global one), so that it stays forgotten.
-
-    One entry that holds every word is removed. Of several none is: they are listed, and --id
-    names the ones that are meant. Exit code 1 when nothing was removed. With --everywhere copies
-    of it in other connected shelves go too; an export that was given away no program reaches.
-
-    \b
-    Example:
-      hypatia-mem forget "the staging URL" --dry-run
-    """
-    from hypatia_mem.memory import curate
-
-    if not text and not id_:
-        raise UsageError("say what to forget: some words, or --id NAME")
-    if everywhere and not dry_run:
-        context.refuse_agent("forget something in other shelves", "forget everywhere")
-    if erase:
-        from hypatia_mem.cli.erasing import run_erase
-
-        words = values.checked(text or "", "the text")
-        run_erase(words, tuple(id_ or ()), yes=yes, dry_run=dry_run, as_json=as_json)
-        return
-    plan = curate.forget(
-        context.home(),
-        values.checked(text or "", "the text"),
-        scope=context.current_scope(),
-        ids=tuple(id_ or ()),
-        dry_run=dry_run,
-        author=context.author(),
-        now=context.now(),
-    )
-    if not plan.matches:
-        raise NotFound("nothing remembered here matches these words", hint=_SEE_RULES)
-    others = _forget_too(plan, dry_run) if everywhere and plan.chosen else []
-    if as_json:
-        print_json(_plan(plan, dry_run) | ({"shelves": others} if everywhere else {}))
-    else:
-        _say_plan(plan, dry_run)
-        for one in others:
-            told = one["failed"] or ", ".join(one["names"]) or "nothing says it there"
-            say(f"In shelf '{one['shelf']}': {told}")
-    if not dry_run and not plan.removed:
-        raise typer.Exit(1)
-
-
-def _forget_too(plan: Any, dry_run: bool) -> list[dict[str, Any]]:  # noqa: ANN401 - ForgetPlan
-    from dataclasses import asdict
-
-    from hypatia_mem.memory.sharing import everywhere, shelves
-
-    found = everywhere.forget_too(
-        shelves.others(context.own_home(), context.home()),
-        plan,
-        scope=context.current_scope(),
-        dry_run=dry_run,
-        author=context.author(),
-        now=context.now(),
-    )
-    return [{**asdict(one), "names": list(one.names)} for one in found]
-
-
-_SEE_RULES = (
-    "See what there is with: hypatia-mem rules. Any other entry goes by its name: "
-    "hypatia-mem forget --id NAME"
-)
-
-
-def _plan(plan: Any, dry_run: bool) -> dict[str, Any]:  # noqa: ANN401 - ForgetPlan, lazily imported
-    return {
-        "matches": [
-            {
-                "name": match.name,
-                "kind": match.kind,
-                "content": match.content,
-                "scopes": list(match.scopes),
-                "complete": match.complete,
-            }
-            for match in plan.matches
-        ],
-        "chosen": list(plan.chosen),
-        "alike": list(plan.alike),
-        "removed": plan.removed,
-        "relationships": plan.relationships,
-        "needs_choice": plan.needs_choice,
-        "dry_run": dry_run,
-    }
-
-
-def _say_plan(plan: Any, dry_run: bool) -> None:  # noqa: ANN401 - ForgetPlan, lazily imported
-    if plan.removed:
-        say(plan.line)
-        for name in plan.chosen:
-            say(f"  {name}")
-        _say_alike(plan)
-        return
-    chosen = set(plan.chosen)
-    if chosen:
-        head = "Would remove:" if dry_run else "Not removed, it is gone already:"
-    else:
-        head = "Nothing removed. It may mean one of these:"
-    say(head)
-    for match in plan.matches:
-        if not chosen or match.name in chosen:
-            say(f"  {match.name}  {_first_line(match.content)}")
-    _say_alike(plan)
-    if chosen and dry_run:
-        say("Forgetting is final: undo does not bring it back. To keep its history: delete.")
-    if not chosen:
-        say(f'Choose with: hypatia-mem forget --id "{plan.matches[0].name}"')
-
-
-def _say_alike(plan: Any) -> None:  # noqa: ANN401 - ForgetPlan, lazily imported
-    if plan.alike:
-        say("Kept, though it says something like it:")
-        for name in plan.alike:
-            say(f"  {name}")
-
-
-def _first_line(text: str, length: int = 100) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"

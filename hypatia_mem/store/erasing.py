@@ -40,6 +40,7 @@ __all__ = [
     "said_states",
     "said_titles",
     "sources_of",
+    "strings",
     "summaries_on",
     "transcripts",
     "writing_sources",
@@ -133,7 +134,7 @@ class ErasingWrites(MessageWrites):
             found = [
                 row["id"]
                 for row in self.store.run(f"SELECT rowid AS id, {said} FROM {table}")
-                if holds([text for column in columns for text in _strings(row[column])], values)
+                if holds([text for column in columns for text in strings(row[column])], values)
             ]
             change = (
                 "UPDATE verdict SET reason = ''" if table == "verdict" else f"DELETE FROM {table}"
@@ -143,7 +144,7 @@ class ErasingWrites(MessageWrites):
         kept = [
             image
             for image in self._images
-            if not holds([*_strings(image["was"]), *_strings(image["became"])], values)
+            if not holds([*strings(image["was"]), *strings(image["became"])], values)
         ]
         gone += len(self._images) - len(kept)
         self._images = kept
@@ -198,7 +199,7 @@ def said_entries(store: Store, values: Sequence[str], scopes: Sequence[str] | No
             row["name"],
             row["kind"],
             tuple(row["scopes"]),
-            (row["name"], row["content"], *_strings(row["parts"])),
+            (row["name"], row["content"], *strings(row["parts"])),
         )
         for row in found
     ]
@@ -224,7 +225,7 @@ def said_states(store: Store, names: Sequence[str]) -> list[Said]:
             row["name"],
             row["kind"],
             tuple(row["scopes"]),
-            (row["content"], *_strings(row["parts"])),
+            (row["content"], *strings(row["parts"])),
         )
         for row in found
     ]
@@ -498,7 +499,7 @@ def _anchors(values: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def _strings(text: str | None) -> list[str]:
+def strings(text: str | None) -> list[str]:
     """Return every text in some JSON; what is no JSON is a text itself."""
     try:
         value = json.loads(text) if text else []

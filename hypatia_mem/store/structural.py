@@ -13,13 +13,13 @@ from dataclasses import replace
 from hypatia_mem.errors import UsageError
 from hypatia_mem.model import Entry
 
-__all__ = ["itself", "structural_tags"]
+__all__ = ["WORDS", "itself", "structural_tags"]
 
 _KINDS = frozenset({"message", "session", "summary", "episode", "goal", "thread"})
 _LEVEL = re.compile(r"summary [1-9][0-9]*")
 
 
-_WORDS = "\n## Content\n"  # behind it are a message's words
+WORDS = "\n## Content\n"  # behind it are a message's words
 
 
 def structural_tags(kind: str, tags: Iterable[str]) -> list[str]:
@@ -40,7 +40,7 @@ def itself(before: Entry, after: Entry) -> Entry:
 
     The kind follows the tags elsewhere; that of a message does not become ``rule`` by a tag.
     """
-    if before.kind == "message" and _WORDS in before.content and _WORDS not in after.content:
+    if before.kind == "message" and WORDS in before.content and WORDS not in after.content:
         raise UsageError(
             f"{before.name!r} is a message: who said it when stands before its words",
             hint=f"To change the words alone: hypatia-mem edit {before.name}",

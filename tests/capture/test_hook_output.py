@@ -170,7 +170,8 @@ def test_forget_asks_the_agent_to_finish_it(home, app):
     said = context(fire(event(prompt="forget the staging URL", cwd=str(app)))).splitlines()
     assert said[0] == "TRIGGER:immediate"
     assert 'Forget requested: "the staging URL"' in said[1]
-    assert 'hypatia-mem forget "the staging URL"' in said[1]
+    assert 'hypatia-mem forget "the staging URL" --dry-run' in said[1]
+    assert "Of rules, taboos and memories" in said[1]  # what the words reach, and what stays
 
 
 def test_trigger_lines_come_in_one_block_and_order(home, app):

@@ -139,7 +139,7 @@ def test_erasing_a_turn_by_name_reaches_the_spool(person, home, spooled):
 
 def test_what_was_asked_to_be_remembered_is_forgotten_before_it_was_stored(person, home, spooled):
     spooled("UserPromptSubmit", 20, prompt="remember: the pager is silver", prompt_id="p4")
-    code, out, err = person("forget", "silver pager")
+    code, out, err = person("forget", "silver pager", "--yes")
     assert code == 0, err
     assert "Removed" in out
     code, out, _ = person("rules", "--json")

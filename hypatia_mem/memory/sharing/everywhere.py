@@ -1,6 +1,7 @@
 """Forgetting in every connected shelf what was forgotten in one: a copy there goes with it.
 
 Shelves are memories of their own, so this is asked for (``forget --everywhere``), and by a person.
+Who was shown all that holds some words, and wants all of it gone, means that there too.
 A copy that was given away, or lies on another machine, no program reaches.
 """
 
@@ -17,6 +18,7 @@ from hypatia_mem.model import Author
 
 if TYPE_CHECKING:
     from hypatia_mem.memory.curate import ForgetPlan
+    from hypatia_mem.memory.forgetting import Found
 
 __all__ = ["Elsewhere", "forget_too"]
 
@@ -33,6 +35,7 @@ class Elsewhere:
 def forget_too(
     homes: Mapping[str, Path],
     plan: ForgetPlan,
+    words: str = "",
     *,
     scope: str,
     dry_run: bool = False,
@@ -41,8 +44,10 @@ def forget_too(
 ) -> list[Elsewhere]:
     """Forget in these memories what says the same as what ``plan`` chose, in the same scope.
 
+    With ``words`` everything that holds them too, of whatever kind and in every scope.
     A shelf that cannot be opened is told, and keeps nobody from the others.
     """
+    from hypatia_mem.memory import forgetting
     from hypatia_mem.store.tombstones import entry_values
 
     chosen = [one for one in plan.matches if one.name in plan.chosen]
@@ -51,9 +56,12 @@ def forget_too(
     for shelf, home in homes.items():
         try:
             names = _saying(home, values, [one.name for one in chosen], scope)
+            held = _holding(home, words, names, author, now)
             if names and not dry_run:
                 _forget(home, names, scope, author, now)
-            found.append(Elsewhere(shelf, tuple(names)))
+            if held.things and not dry_run:
+                forgetting.forget(home, held, author=author, now=now)
+            found.append(Elsewhere(shelf, (*names, *(one.name for one in held.things))))
         except HypatiaError as error:
             found.append(Elsewhere(shelf, failed=error.message))
     return found
@@ -69,6 +77,17 @@ def _saying(home: Path, values: set[str], names: Sequence[str], scope: str) -> l
     with open_store(home, write=False) as store:
         there = curate.forgettable(store, scope, names)
     return [one.name for one in there if values & entry_values(one.name, one.content, one.kind)]
+
+
+def _holding(home: Path, words: str, names: Sequence[str], author: Author, now: datetime) -> Found:
+    """Return what holds the words beside the entries that go by their names."""
+    from hypatia_mem.memory import forgetting
+    from hypatia_mem.store.connection import open_store
+
+    if not words:
+        return forgetting.Found(words)
+    with open_store(home, write=False) as store:
+        return forgetting.find(store, words, None, without=names, author=author, now=now)
 
 
 def _forget(home: Path, names: Sequence[str], scope: str, author: Author, now: datetime) -> None:
