@@ -160,7 +160,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session of a client."""
+    """One session of a client, or a branch of one.
+
+    A branch shares the turns of ``forked_from`` up to ``forked_at``, counted as that session is
+    read, without those in ``fork_gaps`` (``3-4,9``); none of them is copied. ``headed_at`` is when
+    it was made the head of its family.
+    """
 
     id: str
     project: str = ""  # the project's scope
@@ -172,6 +177,10 @@ class Session:
     git_branch: str = ""
     transcript_path: str = ""
     forked_from: str = ""
+    forked_at: int = 0
+    fork_gaps: str = ""
+    fork_reason: str = ""
+    headed_at: datetime | None = None
     started_at: datetime | None = None
     updated_at: datetime | None = None
     ended_at: datetime | None = None

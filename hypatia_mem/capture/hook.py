@@ -373,8 +373,9 @@ def _interval(conf: Mapping[str, str]) -> int:
 
 
 def _brief(home: str, data: bytes, environ: Mapping[str, str]) -> bytes:
-    """Return the brief of the session's project as the worker rendered it, else the global one."""
-    for key in (paths.find_root(_folder(data, environ)).key, "global"):
+    """Return the session's own brief (a branch's), else its project's, else the global one."""
+    here = paths.find_root(_folder(data, environ)).key
+    for key in (paths.session_key(here, _session(data)), here, "global"):
         path = paths.brief_path(home, key)
         try:
             brief = _brief_due(path)

@@ -35,6 +35,7 @@ __all__ = [
     "path_key",
     "read_file",
     "real_path",
+    "session_key",
     "system",
     "try_lock",
     "write_all",
@@ -247,6 +248,14 @@ def brief_path(home_path: str, key: str) -> str:
     Its neighbours: ``.scope`` holds the scope's name, ``.later`` the briefs of times to come.
     """
     return f"{home_path}/{BRIEFS}/{key}.json"
+
+
+def session_key(key: str, session: str) -> str:
+    """Return the key of a session's own brief: a branch is not told what its siblings are.
+
+    ``key`` is its folder's: in another project it is told what that one has to say.
+    """
+    return f"{key}@{session}"
 
 
 # Projects -----------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ COMMANDS: dict[str, Row] = {
     "report": Row(_ROOM + "report", "report", "Activity, projects, models, tools, cost."),
     "stats": Row(_ROOM + "stats", "stats", "How much the memory holds, by kind."),
     "topics": Row(_ROOM + "stats", "topics", "What the knowledge is about, most frequent first."),
+    "fork": Row(_ROOM + "fork", "fork", "Branch a session off at a message; nothing is copied."),
     "show": Row(_ROOM + "sessions", "show", "Show an entry, a message or a whole session."),
     "search": Row(
         _ROOM + "searching", "search", "Full-text search in this project and the global."
@@ -231,6 +232,7 @@ def _once(arguments: list[str]) -> int:
     from hypatia_mem.cli.group import usage_errors
 
     context.choose_shelf(None)  # one process may run many command lines
+    context.ask_as(None)
     group = build()
     exits, usage = usage_errors()
     if any(name in os.environ for name in ("_HYPATIA_MEM_COMPLETE", "_HYPATIA_COMPLETE")):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
+from hypatia_mem.cli.options import AllProjects, AsJson, AsSession, Scopes
 from hypatia_mem.cli.output import print_json, say, warn
 
 __all__ = ["ask"]
@@ -34,6 +34,7 @@ def ask(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the expressions that were asked.")
     ] = False,
+    as_session: AsSession = None,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -53,6 +54,7 @@ def ask(
     from hypatia_mem.store import edges
     from hypatia_mem.store.connection import open_store
 
+    context.ask_as(as_session)
     wanted = [values.checked(topic, "a topic") for topic in topics or ()]
     home, scopes = context.home(), context.scopes_for(scope, all_projects)
     with open_store(home, write=False) as store:

@@ -21,6 +21,14 @@ def brief(
         str | None,
         typer.Option("--scope", help='Of this project; "" is what holds everywhere.'),
     ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="ID",
+            help="As this session is told, which may be a branch; by default the one that asks.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what a session of this project is told when it begins.
@@ -38,10 +46,16 @@ def brief(
 
     at, known_at = moment(as_of, "--as-of"), moment(as_known_at, "--as-known-at")
     home = context.home()
+    context.ask_as(session)
     wanted = context.current_scope() if scope is None else scope
     with open_store(home, write=False) as store:
         text = compose.brief_text(
-            store, wanted, limit=load_settings(home).brief_max_units, at=at, known_at=known_at
+            store,
+            wanted,
+            limit=load_settings(home).brief_max_units,
+            at=at,
+            known_at=known_at,
+            asker=context.asker(),
         )
     if as_json or text:
         emit({"scope": wanted, "text": text, "units": compose.units(text)}, text, as_json)

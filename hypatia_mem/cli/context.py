@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # and imported where they are used: ``search`` needs neither
     from hypatia_mem.model import Author, Channel
 
 __all__ = [
+    "ask_as",
+    "asker",
     "author",
     "by_agents_client",
     "channel",
@@ -45,6 +47,7 @@ _AGENT_MARKS = ("CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOI
 
 
 _shelf: str | None = None
+_asker: str | None = None
 
 
 def choose_shelf(name: str | None) -> None:
@@ -56,6 +59,17 @@ def choose_shelf(name: str | None) -> None:
 def shelf() -> str:
     """Return the name of the shelf in use; ``default`` is this memory itself."""
     return "default" if _shelf is None else _shelf
+
+
+def ask_as(session: str | None) -> None:
+    """Let the reads from now on be answered as this session is told; None is whoever asks."""
+    global _asker
+    _asker = session
+
+
+def asker() -> str:
+    """Return the session that asks, as its client says or ``--as-session``; ``""`` for none."""
+    return _asker if _asker is not None else os.environ.get("CLAUDE_CODE_SESSION_ID", "")
 
 
 def home() -> Path:

@@ -32,13 +32,18 @@ def episodes(
       hypatia-mem episodes --limit 3
     """
     from hypatia_mem.memory.episodes import making
+    from hypatia_mem.store import branches
     from hypatia_mem.store import episodes as stored
     from hypatia_mem.store.connection import open_store
 
     asked = values.checked(session, "the session") if session else ""
     scopes = context.reach_of([asked] if asked else [], scope, all_projects)
     with open_store(context.home(), write=False) as store:
-        found = stored.episodes(store, scopes, session_id=asked, limit=limit)
+        if asked:
+            found = branches.episodes_of(store, asked, scopes, limit=limit)
+        else:
+            hidden = branches.hidden_names(store, context.asker())
+            found = stored.episodes(store, scopes, without=hidden, limit=limit)
         sources = stored.sources_of(store, [one.name for one in found])
     if as_json:
         print_json([making.row_of(one, sources.get(one.name, [])) for one in found])

@@ -15,7 +15,15 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.blast import After, DryRun, or_later, reach_row, say_reach, settle
-from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes, ValidFrom, ValidTo
+from hypatia_mem.cli.options import (
+    AllProjects,
+    AsJson,
+    AsSession,
+    Limit,
+    Scopes,
+    ValidFrom,
+    ValidTo,
+)
 from hypatia_mem.cli.output import emit, held_back, print_json, print_line, print_rows, say
 from hypatia_mem.cli.querying import run_query, stream_query
 from hypatia_mem.errors import NotFound, Refused, UsageError
@@ -94,6 +102,7 @@ def query(
             help="Print every row as a line of JSON, by name; few are held in memory at a time.",
         ),
     ] = False,
+    as_session: AsSession = None,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -109,6 +118,7 @@ def query(
       hypatia-mem query '["$knowledge", ["$contains", "tags", "rule"]]'
     """
     asked = values.read_text(expression, "the expression")
+    context.ask_as(as_session)
     if stream:
         for row in stream_query(
             context.home(),

@@ -43,6 +43,7 @@ def handoff(
         context.home(),
         project=scopes[0] if scopes else None,
         session_id=asked,
+        asker=context.asker(),
         now=context.now(),
     )
     if as_json:

@@ -11,6 +11,7 @@ __all__ = [
     "AsJson",
     "AsKnownAt",
     "AsOf",
+    "AsSession",
     "Cursor",
     "Limit",
     "Offset",
@@ -29,6 +30,15 @@ Scopes: TypeAlias = Annotated[
 ]
 AllProjects: TypeAlias = Annotated[
     bool, typer.Option("--all-projects", help="Read every project's scope.")
+]
+AsSession: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as-session",
+        metavar="ID",
+        help="As this session is told: of its own family of branches only what it reads. By "
+        "default the session that asks.",
+    ),
 ]
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
 Offset: TypeAlias = Annotated[int, typer.Option("--offset", min=0, help="Leave out the first.")]

@@ -36,7 +36,8 @@ def run_query(
 
     An expression that names the field ``scopes`` in a condition says itself which scopes it reads;
     any other reads the current project's and the global one (I5). ``scope`` reads these alone in
-    either case, ``all_projects`` adds nothing to the expression. The times are as people write
+    either case, ``all_projects`` adds nothing to the expression. What the session that asks is not
+    told of its sibling branches is in no row. The times are as people write
     them and stand for the options of the same names.
 
     The search index is asked for few hits first and for more as long as the rows may be
@@ -48,6 +49,7 @@ def run_query(
     """
     from hypatia_mem.jse.compiler import compile_query
     from hypatia_mem.jse.parser import parse
+    from hypatia_mem.store import branches
     from hypatia_mem.store.connection import open_store
 
     parsed = _at_times(parse(expression), as_of=as_of, as_known_at=as_known_at)
@@ -64,12 +66,13 @@ def run_query(
         hits = _Hits(home, _ALL_HITS, where, then)
         compile_query(parsed, hits, near, scopes=scopes)
     with open_store(home, write=False) as store:
+        without = branches.hidden_names(store, context.asker())
 
         def read(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
             return store.execute(sql, params).fetchall()
 
         while True:
-            compiled = compile_query(parsed, hits, near, scopes=scopes, read=read)
+            compiled = compile_query(parsed, hits, near, scopes=scopes, read=read, without=without)
             rows = store.run(compiled.sql, list(compiled.params))
             if hits.all or (wanted is not None and len(rows) >= wanted):
                 return [compiled.shape(row) for row in rows]
@@ -97,7 +100,10 @@ def stream_query(
     known_at = parsed.options.as_known_at
     where = _searched(parsed, scopes)
     hits = _Hits(home, _ALL_HITS, where, _Then(home, known_at))
-    yield from stream(home, parsed, scopes=scopes, search=hits, similar=_Near(home), size=_STREAMED)
+    yield from stream(
+        home, parsed, scopes=scopes, search=hits, similar=_Near(home), asker=context.asker(),
+        size=_STREAMED,
+    )  # fmt: skip
 
 
 def _searched(query: Query, scopes: Sequence[str] | None) -> Sequence[str] | None:

@@ -17,6 +17,7 @@ from hypatia_mem.cli.options import (
     AsJson,
     AsKnownAt,
     AsOf,
+    AsSession,
     Cursor,
     Limit,
     Offset,
@@ -47,6 +48,8 @@ _KINDS = (
 _ROLES = ("user", "assistant")
 _AGO = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+# Relative times, and what is not told, may be others on each page of one question.
+_UNASKED: dict[str, Any] = {"since": None, "until": None, "as_of": None, "hidden": ()}
 _TIME = "%Y-%m-%d %H:%M:%S.%f"  # as in every row; the module that says so imports much else
 _DIGITS = 6  # of a score that is printed, and may be typed again as a threshold
 _Found = TypeVar("_Found")
@@ -134,10 +137,7 @@ def find_page(home: Path, text: str, *, filters: Filters, cursor: str, limit: in
     from hypatia_mem.memory import paging
 
     words, filters = _unquoted(text, filters)
-    # Relative times mean another moment on each page, and what was asked is what is compared.
-    asked = json.loads(
-        json.dumps([words, asdict(replace(filters, since=None, until=None, as_of=None))])
-    )
+    asked = json.loads(json.dumps([words, asdict(replace(filters, **_UNASKED))]))
 
     def read(keys: Sequence[str]) -> dict[str, Hit]:
         ids = {key.partition(" ")[0]: key for key in keys}
@@ -157,12 +157,17 @@ def find_page(home: Path, text: str, *, filters: Filters, cursor: str, limit: in
 
 
 def _unquoted(text: str, filters: Filters) -> tuple[str, Filters]:
+    """Return the words to look for, and the filters with the phrases and what is not told."""
     from dataclasses import replace
 
+    from hypatia_mem.store import hidden
     from hypatia_mem.store.terms import split_quoted
 
     words, phrases = split_quoted(text)
-    return words, replace(filters, exact=(*filters.exact, *phrases))
+    filters = replace(filters, exact=(*filters.exact, *phrases))
+    if not filters.hidden:
+        filters = replace(filters, hidden=hidden.told(context.home(), context.asker()))
+    return words, filters
 
 
 def _asked(home: Path, ask: Callable[[SearchIndex], list[_Found]]) -> list[_Found]:
@@ -201,7 +206,11 @@ def search(  # noqa: PLR0913 - one parameter an option
     ] = None,
     session: Annotated[
         list[str] | None,
-        typer.Option("--session", help="Only what was said in this session; may be repeated."),
+        typer.Option(
+            "--session",
+            help="Only what was said in this session, for a branch with what it shares; may be "
+            "repeated.",
+        ),
     ] = None,
     tag: Annotated[
         list[str] | None,
@@ -234,6 +243,7 @@ def search(  # noqa: PLR0913 - one parameter an option
     limit: Limit = 100,
     offset: Offset = 0,
     cursor: Cursor = None,
+    as_session: AsSession = None,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -249,6 +259,7 @@ def search(  # noqa: PLR0913 - one parameter an option
       hypatia-mem search "connection pool" --limit 5 -c knowledge
       hypatia-mem search timeout --role user --since 7d --keyword ERR_CONN_RESET
     """
+    from hypatia_mem.store import hidden
     from hypatia_mem.store.search import Filters
 
     keywords = [_checked_keyword(words) for words in keyword or ()]
@@ -258,12 +269,15 @@ def search(  # noqa: PLR0913 - one parameter an option
             hint="Give some words, or --keyword. Entries by tag or scope: hypatia-mem query",
         )
     asked = " ".join(keywords) if text is None else values.checked(text, "the search text")
+    sessions = [_session_id(one) for one in session or ()]
+    context.ask_as(as_session or (sessions[0] if len(sessions) == 1 else None))
+    home = context.home()
     filters = Filters(
         scopes=context.scopes_for(scope, all_projects),
         catalog=_one_of(catalog, ("knowledge", "statement"), "--catalog"),
         kinds=_each_of(kind, _KINDS, "--kind"),
         roles=_each_of(role, _ROLES, "--role"),
-        sessions=None if not session else [_session_id(one) for one in session],
+        turns=[part for one in sessions for part in hidden.turns_of(home, one)] or None,
         tags=[values.checked(one, "--tag") for one in tag or ()],
         since=None if since is None else _moment(since, "--since"),
         until=None if until is None else _moment(until, "--until", end=True),
@@ -276,15 +290,15 @@ def search(  # noqa: PLR0913 - one parameter an option
         if offset or known_at is not None:
             wrong = "--offset" if offset else "--as-known-at"
             raise UsageError(f"--cursor and {wrong} contradict each other")
-        page = find_page(context.home(), asked, filters=filters, cursor=cursor, limit=limit)
+        page = find_page(home, asked, filters=filters, cursor=cursor, limit=limit)
         rows = [_hit_row(place, hit) for place, hit in enumerate(page.rows, start=1)]
         print_page(rows, page.cursor, None, as_json)
         return
     if known_at is None:
-        found = find(context.home(), asked, filters=filters, limit=limit, offset=offset)
+        found = find(home, asked, filters=filters, limit=limit, offset=offset)
     else:
         found = find_known(
-            context.home(), asked, filters=filters, known_at=known_at, limit=limit, offset=offset
+            home, asked, filters=filters, known_at=known_at, limit=limit, offset=offset
         )
     rows = [_hit_row(offset + place, hit) for place, hit in enumerate(found, start=1)]
     print_rows(rows, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,7 +62,7 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
     """
     if ctx.invoked_subcommand is not None:
         return
-    from hypatia_mem.store import listing
+    from hypatia_mem.store import branches, listing
     from hypatia_mem.store.connection import open_store
 
     if scope and len(scope) > 1:
@@ -72,19 +73,24 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
     if cursor is not None:
         page = _page_of_sessions(cursor, wanted, limit, offset)
         found = page.rows
+        with open_store(context.home(), write=False) as store:
+            heads = branches.heads(store)
     else:
         with open_store(context.home(), write=False) as store:
             order = listing.session_order(store, wanted, limit=limit, offset=offset)
             there = listing.sessions_named(store, order, wanted)
+            heads = branches.heads(store)
         found = [there[one] for one in order]
-    rows = [_session_row(session, turns) for session, turns in found]
+    rows = [
+        {**_session_row(session, turns), "head": session.id in heads} for session, turns in found
+    ]
+    said = [_session_cells(session, turns, head=session.id in heads) for session, turns in found]
     if cursor is not None:
-        said = columns([_session_cells(session, turns) for session, turns in found])
-        print_page(rows, page.cursor, said, as_json)
+        print_page(rows, page.cursor, columns(said), as_json)
     elif as_json:
         print_json(rows)
     elif found:
-        say(columns([_session_cells(session, turns) for session, turns in found]))
+        say(columns(said))
     else:
         say("No sessions here yet.")
 
@@ -159,6 +165,36 @@ def edit(
     emit({"id": id_, **changes}, f"Updated session: {id_}", as_json)
 
 
+@sessions.command(cls=Leaf)
+def tree(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of any session of the family.")],
+    scope: Scopes = None,
+    all_projects: AllProjects = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a session's branches as a tree: where each branched off, why, and which is the head.
+
+    \b
+    Example:
+      hypatia-mem sessions tree 7f3c0c1e-5b1d
+    """
+    from dataclasses import asdict
+
+    from hypatia_mem.memory import branching
+
+    scopes = context.scopes_for(scope, all_projects)
+    found = branching.tree(context.home(), values.checked(id_, "the session"), scopes=scopes)
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
+    for one in found:
+        where = f"  at {one.at}" if one.forked_from else ""
+        why = f"  {one.reason}" if one.reason else ""
+        mark = "  [head]" if one.head else ""
+        noun = "message" if one.messages == 1 else "messages"
+        say(f"{'  ' * one.depth}{one.id}{where}  {one.messages} {noun}{why}{mark}")
+
+
 def show(  # noqa: PLR0913 - one option for each thing that can be shown
     what: Annotated[
         str,
@@ -193,6 +229,7 @@ def show(  # noqa: PLR0913 - one option for each thing that can be shown
       hypatia-mem show 7f3c0c1e-... --from 40 --limit 10
     """
     from hypatia_mem.memory import reach
+    from hypatia_mem.store import branches
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.reviewing import origin
     from hypatia_mem.store.trust import verdicts
@@ -202,8 +239,10 @@ def show(  # noqa: PLR0913 - one option for each thing that can be shown
         session = store.session(what)
         if session is not None:
             reach.refuse(what, (session.project,), scopes)
-            messages = store.messages(what, start=first, limit=limit)
-            _show_session(session, messages, reasoning, raw_parts, as_json)
+            said = branches.reading(store, what, start=first, limit=limit, scopes=scopes)
+            messages = [replace(one, turn=place) for place, one in said]
+            names = [f"msg-{one.session_id}-{one.turn}" for _, one in said]
+            _show_session(session, messages, names, reasoning, raw_parts, as_json)
             return
         entry = store.entry(what)
         if entry is None:
@@ -231,16 +270,21 @@ def _message_of(store: Store, entry: Entry) -> Message | None:
 def _show_session(
     session: Session,
     messages: list[Message],
+    names: list[str],
     reasoning: bool,
     raw_parts: bool,
     as_json: bool,
 ) -> None:
+    """Show a session as it is read; a message's turn is its place there, ``names`` whose it is."""
     if as_json:
-        rows = [_message_row(message, reasoning, raw_parts) for message in messages]
+        rows = [
+            {**_message_row(message, reasoning, raw_parts), "name": name}
+            for message, name in zip(messages, names, strict=True)
+        ]
         print_json({**_session_row(session, len(rows)), "messages": rows})
         return
     title = f"  {session.title}" if session.title else ""
-    say(f"Session {session.id}  {session.project}{title}")
+    say(f"Session {session.id}  {session.project}{title}{_branch_mark(session)}")
     for message in messages:
         say("")
         say(_message_text(message, reasoning, raw_parts))
@@ -374,14 +418,27 @@ def _session_row(session: Session, turns: int) -> dict[str, Any]:
         "cwd": session.cwd,
         "git_branch": session.git_branch,
         "forked_from": session.forked_from,
+        "forked_at": session.forked_at,
+        "fork_reason": session.fork_reason,
         "pinned": session.pinned,
         "archived": session.archived,
         "tags": list(session.tags),
     }
 
 
-def _session_cells(session: Session, turns: int) -> tuple[str, ...]:
+def _branch_mark(session: Session) -> str:
+    """Return what is said of a branch behind its title."""
+    if not session.forked_from:
+        return ""
+    at = f" at {session.forked_at}" if session.forked_at else ""
+    why = f": {session.fork_reason}" if session.fork_reason else ""
+    return f"  [fork of {session.forked_from}{at}{why}]"
+
+
+def _session_cells(session: Session, turns: int, *, head: bool = False) -> tuple[str, ...]:
     marks = [
+        *([_branch_mark(session).strip()[1:-1]] if session.forked_from else []),
+        *(["head"] if head else []),
         *(["pinned"] if session.pinned else []),
         *(["archived"] if session.archived else []),
         *session.tags,

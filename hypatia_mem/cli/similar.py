@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Offset, Scopes
+from hypatia_mem.cli.options import AllProjects, AsJson, AsSession, Limit, Offset, Scopes
 from hypatia_mem.cli.output import emit, print_json, print_rows, say, warn
 from hypatia_mem.errors import UsageError
 
@@ -74,6 +74,7 @@ def similar(  # noqa: PLR0913 - one parameter an option
     model: _Model = None,
     limit: Limit = 100,
     offset: Offset = 0,
+    as_session: AsSession = None,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -100,6 +101,7 @@ def similar(  # noqa: PLR0913 - one parameter an option
     for wrong in sorted(set(kind or ()) - set(_KINDS)):
         raise UsageError(f"--kind {wrong[:40]!a}: there are {', '.join(_KINDS)}")
     home = context.home()
+    context.ask_as(as_session)
     asked = values.checked(text, "the text")
     loaded = _model(home, model)
     condition = _Where(home, where, catalogs, loaded) if where is not None else None
@@ -193,6 +195,7 @@ def _filters(
 
     A condition that names scopes says itself which it reads, as in a query.
     """
+    from hypatia_mem.store import branches
     from hypatia_mem.store.vectors import Filters
 
     named = condition is not None and condition.names_scopes and not scope
@@ -204,6 +207,7 @@ def _filters(
             kinds=kinds,
             tags=values.parse_tags(tags or ""),
             exclude_tags=values.parse_tags(exclude_tags or ""),
+            without=branches.hidden_names(store, context.asker()),
             condition=None if condition is None else condition.compiled(store, catalog),
         )
 

@@ -104,11 +104,12 @@ def _session(home: Path, asked: str, scope: list[str] | None, all_projects: bool
         asked = values.checked(asked, "the session")
         context.reach_of([asked], scope, all_projects)
         return asked
+    from hypatia_mem.store import branches
     from hypatia_mem.store.connection import open_store
 
     scopes = context.scopes_for(scope, all_projects)
     with open_store(home, write=False) as store:
-        found = store.sessions(scopes[0] if scopes else None, limit=1)
-    if not found:
+        found = branches.newest(store, scopes[0] if scopes else None, context.asker())
+    if found is None:
         raise NotFound("no session of this project yet", hint="List them: hypatia-mem sessions")
-    return found[0][0].id
+    return found.id

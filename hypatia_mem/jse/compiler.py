@@ -76,6 +76,7 @@ _SELECT = {
         "e.created_at, e.valid_from AS tr_start, e.valid_to AS tr_end"
     ),
 }
+_NAMED = {"knowledge": ("name",), "statement": ("subject", "object")}
 _LIVE = {"knowledge": "live_entry", "statement": "live_statement"}
 _KNOWN = {"knowledge": "known_entry(?)", "statement": "known_statement(?)"}
 _KEY = {"knowledge": "e.name", "statement": TRIPLE}
@@ -139,6 +140,7 @@ class _Context:
     similar: SearchHits | None
     scopes: Sequence[str] | None
     read: Read | None
+    without: Sequence[str] = ()
     tables: list[_Table] = field(default_factory=list)
     rankings: list[tuple[str, list[tuple[str, float]], bool]] = field(default_factory=list)
     walks: list[int] = field(default_factory=list)
@@ -175,18 +177,20 @@ def compile_query(
     *,
     scopes: Sequence[str] | None = None,
     read: Read | None = None,
+    without: Sequence[str] = (),
 ) -> Compiled:
     """Compile a parsed query.
 
     ``search`` and ``similar`` answer ``$search`` and ``$similar``; without them an expression that
     needs them is refused. ``scopes``: only rows in one of these, whatever the expression says;
     None adds nothing. ``read`` runs a SELECT on the store: with it a deep ``$k-hop`` is walked
-    before the query instead of in it.
+    before the query instead of in it. ``without`` names entries that whoever asks is not told:
+    neither they nor statements about them are rows.
 
     Raises:
         ExpressionError: a search cannot be answered; nothing has been executed.
     """
-    context = _Context(query, search, similar, scopes, read)
+    context = _Context(query, search, similar, scopes, read, without)
     where, params = _condition(query.condition, context)
     parts, values = _readable(context)
     if query.pending_tag is not None:
@@ -205,6 +209,9 @@ def _readable(context: _Context, within: tuple[Condition, ...] = ()) -> tuple[li
         some = " OR ".join("list_contains(e.scopes, ?)" for _ in context.scopes)
         parts.append(f"({some})" if some else "FALSE")
         params += context.scopes
+    for column in _NAMED[context.catalog] if context.without else ():
+        parts.append(f"e.{column} NOT IN (SELECT unnest(?::VARCHAR[]))")
+        params.append(list(context.without))
     at = context.query.options.as_of
     if at is not None:
         parts.append(_VALID)

@@ -36,6 +36,7 @@ __all__ = ["LastExchange", "brief_json", "brief_text", "compose", "render_briefs
 MAX_UNITS = 9_800
 EXCHANGE_SHARE = 0.3
 THREADS = 3  # of what earlier sessions left open
+MOST_BRANCHES = 20  # that have a brief of their own: those last spoken in
 MOST_AHEAD = 8  # briefs that are rendered for times to come
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
 _SLACK = 120  # captions and the open end of the exchange
@@ -120,14 +121,16 @@ def brief_text(
     limit: int = MAX_UNITS,
     at: datetime | None = None,
     known_at: datetime | None = None,
+    asker: str = "",
 ) -> str:
     """Return the brief of ``scope`` (``""``: what holds everywhere) from the store.
 
     It says what is true ``at`` a time (default: now), as it was known ``known_at`` another; with
     the second alone it is the brief that a session beginning then was given, but for what was
-    forgotten since. Both are naive UTC.
+    forgotten since. Both are naive UTC. ``asker`` is the session that is told: a branch is not told
+    where its siblings stopped.
     """
-    entries, last, marks = _material(store, scope, at, known_at)
+    entries, last, marks = _material(store, scope, at, known_at, asker)
     return compose(scope, entries, last, limit=limit, marks=marks)
 
 
@@ -142,27 +145,35 @@ def told(store: Store, scope: str, *, limit: int = MAX_UNITS) -> list[tuple[Entr
 
 
 def _material(
-    store: Store, scope: str, at: datetime | None, known_at: datetime | None
+    store: Store, scope: str, at: datetime | None, known_at: datetime | None, asker: str = ""
 ) -> tuple[list[Entry], LastExchange | None, dict[str, str]]:
     """Return what a brief is made of: the entries, the last exchange, the marks."""
     from hypatia_mem.memory import marking
-    from hypatia_mem.store import bitemporal, episodes
+    from hypatia_mem.store import bitemporal, branches, episodes
 
     scopes = _seen_in(scope)
+    hidden = set(branches.hidden_names(store, asker))
     then = at or known_at or datetime.now(UTC).replace(tzinfo=None)
     left: list[Entry] = []
     if known_at is None:
         entries = marking.with_pinned(store, scopes, store.rules(scopes, at=at), at)
-        found = store.last_exchange(scope) if scope else None
-        left = episodes.threads(store, [scope], at=then, limit=THREADS) if found else []
+        found = store.last_exchange(scope, asker) if scope else None
+        left = episodes.threads(store, [scope], at=then) if found else []
     else:
         entries = bitemporal.rules_known(store, scopes, known_at=known_at, at=then)
-        found = bitemporal.last_known_exchange(store, scope, known_at) if scope else None
+        without = branches.untold(store, asker)
+        found = (
+            bitemporal.last_known_exchange(store, scope, known_at, without=without)
+            if scope
+            else None
+        )
     # What has keys is told by the prompts that call it up (``activation``); a pin tells it always.
     entries = [one for one in entries if one.pinned or not one.activation]
     entries = marking.with_goals(store, scopes, entries, then, known_at=known_at)
+    entries = [one for one in entries if one.name not in hidden]
     marks = marking.marks(store, entries, now=known_at is None)
-    last = _last_exchange(found, tuple(one.content for one in left))
+    shown = [one.content for one in left if one.name not in hidden][:THREADS]
+    last = _last_exchange(found, tuple(shown))
     if last is not None:
         last = _without_secrets(_without_forgotten(store, last, [scope]))
     return [replace(one, content=without_secrets(one.content)) for one in entries], last, marks
@@ -180,8 +191,11 @@ def render_briefs(
     excluded = {project.scope for project in store.projects() if project.excluded}
     folder = home / "briefs"
     written: dict[str, str] = {}
+    keys: dict[str, str] = {}
     texts: dict[str, _Briefs] = {}
     for root in projects.known_roots(store):
+        if root.scope not in excluded:
+            keys.update(dict.fromkeys(projects.brief_keys(root), root.scope))
         if only is not None and root.scope not in only:
             continue
         if root.scope not in texts:
@@ -194,8 +208,9 @@ def render_briefs(
             _write(folder, key, root.scope, texts[root.scope])
             written[key] = root.scope
     _write(folder, "global", GLOBAL_SCOPE, _briefs_ahead(store, GLOBAL_SCOPE, limit))
+    own = _render_branches(store, folder, keys, only, limit)
     if only is None:
-        _remove_unknown(folder, set(written) | {"global"})
+        _remove_unknown(folder, {*written, *own, "global"})
     return len(written)
 
 
@@ -210,15 +225,40 @@ class _Briefs:
     later: tuple[tuple[datetime, str], ...]
 
 
-def _briefs_ahead(store: Store, scope: str, limit: int) -> _Briefs:
+def _render_branches(
+    store: Store, folder: Path, keys: Mapping[str, str], only: set[str] | None, limit: int
+) -> list[str]:
+    """Write the briefs of the latest branches, which are not told what their siblings are.
+
+    ``keys`` has the scope of each folder's key. Returns the keys of all these briefs, of those,
+    too, that stay as they are.
+    """
+    from hypatia_mem.capture.spool import session_name
+    from hypatia_mem.store import branches
+
+    made: list[str] = []
+    for session, scope in branches.latest(store, MOST_BRANCHES):
+        name = session_name(session)
+        here = [paths.session_key(key, name) for key in keys if name and keys[key] == scope]
+        made += here
+        if here and (only is None or scope in only):
+            briefs = _briefs_ahead(store, scope, limit, session)
+            for key in here:
+                _write(folder, key, scope, briefs)
+    return made
+
+
+def _briefs_ahead(store: Store, scope: str, limit: int, asker: str = "") -> _Briefs:
     """Return the brief of today and those to come: a session start cannot ask the store."""
     from hypatia_mem.store import bitemporal
 
     now = datetime.now(UTC).replace(tzinfo=None)
     turns = bitemporal.turning_points(store, _seen_in(scope), now, MOST_AHEAD)
     return _Briefs(
-        brief_text(store, scope, limit=limit, at=now),
-        tuple((turn, brief_text(store, scope, limit=limit, at=turn)) for turn in turns),
+        brief_text(store, scope, limit=limit, at=now, asker=asker),
+        tuple(
+            (turn, brief_text(store, scope, limit=limit, at=turn, asker=asker)) for turn in turns
+        ),
     )
 
 

@@ -7,7 +7,7 @@ it, so neither is on the card.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,25 +57,37 @@ class Card:
     so_far: tuple[Line, ...] = ()
 
 
-def card(home: Path, *, project: str | None, session_id: str = "", now: datetime) -> Card:
-    """Return the card of a session, by default the project's latest. Raises NotFound."""
-    from hypatia_mem.store import graves, lessons
+def card(
+    home: Path, *, project: str | None, session_id: str = "", asker: str = "", now: datetime
+) -> Card:
+    """Return the card of a session, by default the project's latest. Raises NotFound.
+
+    A branch's has what it shares, and nothing of its siblings; ``asker`` is the session that asks.
+    """
+    from hypatia_mem.store import branches, graves
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
         session = (
-            store.session(session_id) if session_id else _latest(store.sessions(project, limit=1))
+            store.session(session_id) if session_id else branches.newest(store, project, asker)
         )
         if session is None:
             raise NotFound(
                 f"no session {session_id}" if session_id else "no session of this project yet",
                 hint="List them: hypatia-mem sessions",
             )
-        last = lessons.last_turn(store, session.id)
-        said = lessons.said_since(store, session.id, max(0, last - _MESSAGES), _MESSAGES)
+        there = branches.forest(store)
+        last = branches.length(store, session.id, there)
+        read = branches.reading(
+            store, session.id, start=max(1, last - _MESSAGES + 1), limit=_MESSAGES,
+            scopes=[session.project], of=there,
+        )  # fmt: skip
+        places = {f"msg-{one.session_id}-{one.turn}": place for place, one in read}
+        said = [replace(one, turn=place) for place, one in read if one.text]
         known = graves.load(store)
         session, said = _without_forgotten(known, session, said)
-        return _cleared(known, _with_stored(store, made(session, said, last), now))
+        turns = branches.count(store, session.id, there)
+        return _cleared(known, _with_stored(store, made(session, said, turns), places, now))
 
 
 def _without_forgotten(
@@ -115,7 +127,7 @@ def _cleared(known: Graves, one: Card) -> Card:
 def made(session: Session, messages: Sequence[Message], turns: int) -> Card:
     """Return the card of a session from its messages, in order."""
     said = [
-        Said(f"msg-{session.id}-{one.turn}", one.turn or 0, one.role, one.text, one.at)
+        Said(f"msg-{one.session_id}-{one.turn}", one.turn or 0, one.role, one.text, one.at)
         for one in messages
         if not one.agent_id
     ]
@@ -135,22 +147,30 @@ def made(session: Session, messages: Sequence[Message], turns: int) -> Card:
     )
 
 
-def _with_stored(store: Store, one: Card, now: datetime) -> Card:
+def _with_stored(store: Store, one: Card, places: Mapping[str, int], now: datetime) -> Card:
     """Return the card with what the store knows beside the session's words.
 
-    What was crossed off is not open, whatever the session said.
+    What was crossed off is not open, whatever the session said. ``places`` are those of the
+    messages that it reads, by name.
     """
-    from hypatia_mem.store import episodes
+    from hypatia_mem.store import branches, episodes
 
     scopes = [one.project]
-    closed = episodes.threads(store, scopes, at=now, session_id=one.session_id, closed=True)
-    done = {(line.turn or 0, line.content) for line in closed}
+    closed = episodes.threads(store, scopes, at=now, closed=True)
+    done = {
+        (places[said], line.content)
+        for line in closed
+        if (said := f"msg-{line.session_id}-{line.turn}") in places
+    }
+    hidden = set(branches.hidden_names(store, one.session_id))
     others = [
         thread
         for thread in episodes.threads(store, scopes, at=now)
-        if thread.session_id != one.session_id
+        if f"msg-{thread.session_id}-{thread.turn}" not in places
+        and thread.session_id != one.session_id
+        and thread.name not in hidden
     ]
-    told = episodes.episodes(store, scopes, session_id=one.session_id, limit=_EPISODES)
+    told = branches.episodes_of(store, one.session_id, scopes, limit=_EPISODES)
     return replace(
         one,
         goals=(*goals_.lines(store, [*scopes, ""], at=now), *one.goals),
@@ -210,7 +230,3 @@ def tokens_of(text: str) -> int:
     """
     plain = sum(char.isascii() for char in text)
     return -(-plain * 10 // 32) + (len(text) - plain)
-
-
-def _latest(found: Sequence[tuple[Session, int]]) -> Session | None:
-    return found[0][0] if found else None

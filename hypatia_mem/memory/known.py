@@ -44,13 +44,15 @@ def find_known(
     """
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.indexing import known_documents
+    from hypatia_mem.store.keys import load_key
     from hypatia_mem.store.search import search_among
 
     with open_store(home, write=False) as store:
         documents = known_documents(
             store, known_at, names=names, triples=triples, scopes=filters.scopes
         )
-    return search_among(documents, text, filters, limit=limit, offset=offset)
+    key = load_key(home) if filters.hidden else None
+    return search_among(documents, text, filters, key=key, limit=limit, offset=offset)
 
 
 def changed_states(home: Path, known_at: datetime) -> KnownStates:

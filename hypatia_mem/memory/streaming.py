@@ -34,15 +34,18 @@ def stream(
     scopes: Sequence[str] | None,
     search: SearchHits | None = None,
     similar: SearchHits | None = None,
+    asker: str = "",
     size: int = BATCH,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a query in their published shape; ``size`` of them are held at once.
 
     ``search`` and ``similar`` answer ``$search`` and ``$similar`` and have to give the same answer
-    each time. A ``limit`` of the query holds for all rows together when it is smaller than the
-    usual 100, and otherwise there is none. Raises UsageError for options that have no meaning here.
+    each time. What the session ``asker`` is not told is left out. A ``limit`` of the query holds
+    for all rows together when it is smaller than the usual 100, and otherwise there is none. Raises
+    UsageError for options that have no meaning here.
     """
     from hypatia_mem.jse.compiler import compile_query
+    from hypatia_mem.store import branches
     from hypatia_mem.store.connection import open_store
 
     options = query.options
@@ -62,7 +65,8 @@ def stream(
             behind = Compare("$gt", key, last)
             asked = replace(batch, condition=And((batch.condition, behind)))
         with open_store(home, write=False) as store:
-            compiled = compile_query(asked, search, similar, scopes=scopes)
+            without = branches.hidden_names(store, asker)
+            compiled = compile_query(asked, search, similar, scopes=scopes, without=without)
             rows = store.run(compiled.sql, list(compiled.params))
         yield from (compiled.shape(row) for row in rows)
         if len(rows) < size:

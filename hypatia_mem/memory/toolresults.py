@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,13 +182,14 @@ def lines_of(one: ToolResult, asked: str) -> list[tuple[int, str]]:
 
 
 def _read(home: Path, session_id: str) -> list[ToolResult]:
-    from hypatia_mem.store import lessons
+    from hypatia_mem.store import branches
     from hypatia_mem.store.connection import open_store
 
     with open_store(home, write=False) as store:
         if store.session(session_id) is None:
             raise NotFound(f"no session {session_id}", hint="List them: hypatia-mem sessions")
-        return list(results_of(lessons.said_since(store, session_id, 0, 1_000_000)))
+        read = branches.reading(store, session_id, limit=1_000_000)
+        return list(results_of(replace(one, turn=place) for place, one in read))
 
 
 def _sentences(one: ToolResult) -> Iterator[str]:

@@ -79,16 +79,20 @@ def turning_points(
 
 
 def last_known_exchange(
-    store: Store, project: str, known_at: datetime
+    store: Store, project: str, known_at: datetime, *, without: Sequence[str] = ()
 ) -> tuple[Session, int, list[Message]] | None:
-    """Return a project's latest session as it was known at a time, as ``Store.last_exchange``."""
+    """Return a project's latest session as it was known at a time, as ``Store.last_exchange``.
+
+    None of the sessions ``without``.
+    """
     found = store.execute(
         """
         SELECT one.session_id, max(one.turn) FROM known_entry($1) AS one
         WHERE one.kind = 'message' AND list_contains(one.scopes, $2) AND one.turn IS NOT NULL
+          AND NOT list_contains($3::VARCHAR[], one.session_id)
         GROUP BY one.session_id ORDER BY max(one.created_at) DESC, one.session_id LIMIT 1
         """,
-        [known_at, project],
+        [known_at, project, list(without)],
     ).fetchone()
     session = None if found is None else store.session(str(found[0]))
     if found is None or session is None:

@@ -46,7 +46,8 @@ def counts(store: Store, scopes: Sequence[str] | None) -> dict[str, int]:
         "statements": f"SELECT count(*) AS n FROM live_statement WHERE {_HERE}",  # noqa: S608
         "sessions": """
             SELECT count(*) AS n FROM session
-            WHERE turns > 0 AND ($1::VARCHAR[] IS NULL OR list_contains($1::VARCHAR[], project))
+            WHERE turns + forked_at > 0
+              AND ($1::VARCHAR[] IS NULL OR list_contains($1::VARCHAR[], project))
         """,
     }
     return {name: int(store.run(sql, [wanted])[0]["n"]) for name, sql in asked.items()}

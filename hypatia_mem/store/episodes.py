@@ -66,16 +66,22 @@ class Range:
 
 
 def episodes(
-    store: Store, scopes: Sequence[str] | None, *, session_id: str = "", limit: int = 20
+    store: Store,
+    scopes: Sequence[str] | None,
+    *,
+    session_id: str = "",
+    without: Sequence[str] = (),
+    limit: int = 20,
 ) -> list[Entry]:
-    """Return live episodes of these scopes (None: all), latest first."""
+    """Return live episodes of these scopes (None: all), latest first; none of ``without``."""
     found = store.run(
         """
         SELECT * FROM live_entry WHERE kind = 'episode'
           AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1)) AND ($2 = '' OR session_id = $2)
+          AND name NOT IN (SELECT unnest($4::VARCHAR[]))
         ORDER BY created_at DESC, turn DESC, name LIMIT $3
         """,
-        [None if scopes is None else list(scopes), session_id, limit],
+        [None if scopes is None else list(scopes), session_id, limit, list(without)],
     )
     return [rows.entry_of(row) for row in found]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hypatia_mem.store import rows
+from hypatia_mem.store import branches, rows
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,7 +60,8 @@ def session_order(store: Store, wanted: SessionsOf, *, limit: int, offset: int =
     found = store.execute(
         """
         SELECT id FROM session
-        WHERE turns > 0 AND ($1::VARCHAR IS NULL OR project = $1) AND ($2 OR NOT archived)
+        WHERE turns + forked_at > 0 AND ($2 OR NOT archived)
+          AND ($1::VARCHAR IS NULL OR project = $1)
           AND ($3::VARCHAR IS NULL OR "user" = $3)
         ORDER BY updated_at DESC NULLS LAST, id LIMIT $4 OFFSET $5
         """,
@@ -75,12 +76,13 @@ def sessions_named(
     """Return those of these sessions that are still of the project, with their turns, by id."""
     found = store.run(
         """
-        SELECT * FROM session WHERE id IN (SELECT unnest($1::VARCHAR[])) AND turns > 0
+        SELECT * FROM session
+        WHERE id IN (SELECT unnest($1::VARCHAR[])) AND turns + forked_at > 0
           AND ($2::VARCHAR IS NULL OR project = $2)
         """,
         [list(ids), wanted.project],
     )
-    return {row["id"]: (rows.session_of(row), row["turns"]) for row in found}
+    return {row["id"]: branches.with_length(row) for row in found}
 
 
 def tags_in_use(

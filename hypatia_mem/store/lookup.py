@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from hypatia_mem.store.hidden import NOTHING, Hidden, Turns
 from hypatia_mem.store.terms import STOP, Exact, character_runs, is_character, terms
 
 __all__ = ["Filters", "Hit", "Looking", "micros", "place", "scope_key", "word_key"]
@@ -29,7 +30,8 @@ class Filters:
     ``scopes`` match by element (``""`` is the global scope), as ``tags`` do. One of the ``kinds``,
     ``roles`` and ``sessions`` has to be a hit's own; of ``tags`` and ``exact`` it needs every one.
     ``since`` (included) and ``until`` (excluded) are naive UTC, as is ``as_of``: then only what was
-    true at that time passes, and what nobody said an end of is true to this day.
+    true at that time passes, and what nobody said an end of is true to this day. ``turns`` is as
+    ``sessions``, but of each only these. ``hidden`` is what whoever asks is not told.
     """
 
     scopes: Sequence[str] | None = None
@@ -37,12 +39,14 @@ class Filters:
     kinds: Sequence[str] | None = None
     roles: Sequence[str] | None = None
     sessions: Sequence[str] | None = None
+    turns: Sequence[Turns] | None = None
     tags: Sequence[str] = ()
     since: datetime | None = None
     until: datetime | None = None
     as_of: datetime | None = None
     exact: Sequence[str] = ()  # words that stand in the text as they are typed
     threshold: float | None = None  # the least score
+    hidden: Hidden = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class Looking:
         query, occur = tantivy.Query, tantivy.Occur
         clauses = [(occur.Must, query.term_set_query(self._schema, "id", list(ids)))]
         clauses += [(occur.Must, one) for one in self._conditions()]
-        clauses += [(occur.MustNot, one) for one in self._untrue()]
+        clauses += [(occur.MustNot, one) for one in (*self._untrue(), *self._unsaid())]
         found = self._searcher.search(
             query.boolean_query(clauses), limit=max(1, len(ids)), count=False
         )
@@ -151,7 +155,7 @@ class Looking:
         self._shown = [*telling, *("".join(run[at : at + 2]) for run in runs for at in (0, 2, 4))]
         clauses = [(occur.Must, query.boolean_query(any_of))]
         clauses += [(occur.Must, query.const_score_query(one, 0.0)) for one in self._conditions()]
-        clauses += [(occur.MustNot, one) for one in self._untrue()]
+        clauses += [(occur.MustNot, one) for one in (*self._untrue(), *self._unsaid())]
         return query.boolean_query(clauses)
 
     def _term(self, field: str, value: str) -> Any:
@@ -214,9 +218,35 @@ class Looking:
                 None if wanted.until is None else micros(wanted.until),
                 include_upper=wanted.until is None,
             )
+        if wanted.turns is not None:
+            some = [(tantivy.Occur.Should, self._turns(one)) for one in wanted.turns]
+            yield tantivy.Query.boolean_query(some)
         for words in self._exact:
             for word in dict.fromkeys(words.words()):
                 yield self._term("word", word)
+
+    def _turns(self, turns: Turns) -> Any:
+        """Return what asks for these turns of a session; for all of them, for all of it."""
+        import tantivy
+
+        session = self._term("session", turns.session)
+        if turns.first <= 1 and turns.last is None:
+            return session
+        number = tantivy.FieldType.Integer
+        between = tantivy.Query.range_query(self._schema, "turn", number, turns.first, turns.last)
+        must = tantivy.Occur.Must
+        return tantivy.Query.boolean_query([(must, session), (must, between)])
+
+    def _unsaid(self) -> Iterator[Any]:
+        """Return what is hidden from whoever asks."""
+        import tantivy
+
+        must = tantivy.Occur.Must
+        for turns in self._filters.hidden.turns:
+            message = self._term("kind", "message")
+            yield tantivy.Query.boolean_query([(must, self._turns(turns)), (must, message)])
+        if self._filters.hidden.ids:
+            yield tantivy.Query.term_set_query(self._schema, "id", list(self._filters.hidden.ids))
 
     def _untrue(self) -> Iterator[Any]:
         """Return what was not true yet, or no more; an unknown end is no value of the index."""

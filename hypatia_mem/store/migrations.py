@@ -489,6 +489,28 @@ _M009 = (
     """,
 )
 
+# What a branch shares of the session it came from (``branches``). Of those that clients made in
+# earlier versions' times, all that had been said there when the first of its own turns was.
+_M010 = (
+    "ALTER TABLE session ADD COLUMN forked_at INTEGER DEFAULT 0",
+    "ALTER TABLE session ADD COLUMN fork_gaps VARCHAR DEFAULT ''",
+    "ALTER TABLE session ADD COLUMN fork_reason VARCHAR DEFAULT ''",
+    "ALTER TABLE session ADD COLUMN headed_at TIMESTAMP",
+    """
+    UPDATE session SET forked_at = shared.turn FROM (
+        SELECT own.id, max(message.turn) AS turn FROM message
+        JOIN (
+            SELECT session.id, session.forked_from, min(message."at") AS first
+            FROM session JOIN message ON message.session_id = session.id
+            WHERE session.forked_from NOT IN ('', session.id)
+            GROUP BY session.id, session.forked_from
+        ) AS own ON message.session_id = own.forked_from AND message."at" <= own.first
+        GROUP BY own.id
+    ) AS shared
+    WHERE session.id = shared.id
+    """,
+)
+
 # (name, statements), in order; a name never changes its meaning.
 MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m001_create_tables", _M001),
@@ -500,6 +522,7 @@ MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m007_sketch_the_forgotten", _M007),
     ("m008_note_new_messages_once", _M008),
     ("m009_activate_by_words", _M009),
+    ("m010_share_turns_of_branches", _M010),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from hypatia_mem.model import (
     Session,
     Statement,
 )
-from hypatia_mem.store import keys, ledger, rows
+from hypatia_mem.store import branches, keys, ledger, rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -223,6 +224,8 @@ class Store:
     ) -> list[tuple[Session, int]]:
         """Return sessions that have turns, latest first, each with its number of messages.
 
+        A branch has those that it shares, too.
+
         Those of a time to come were told by a wrong clock: they stand last, for nobody would see
         the present one before that time.
         """
@@ -230,12 +233,13 @@ class Store:
         found = self.run(
             """
             SELECT * FROM session
-            WHERE turns > 0 AND (?::VARCHAR IS NULL OR project = ?) AND (? OR NOT archived)
+            WHERE turns + forked_at > 0
+              AND (?::VARCHAR IS NULL OR project = ?) AND (? OR NOT archived)
             ORDER BY updated_at > ?::TIMESTAMP, updated_at DESC NULLS LAST, id LIMIT ? OFFSET ?
             """,
             [project, project, include_archived, soon, limit, offset],
         )
-        return [(rows.session_of(row), row["turns"]) for row in found]
+        return [branches.with_length(row) for row in found]
 
     def messages(self, session_id: str, *, start: int = 1, limit: int = 1000) -> list[Message]:
         """Return a session's messages from turn ``start`` on, in order.
@@ -268,13 +272,24 @@ class Store:
         )
         return [rows.message_of(row) for row in found]
 
-    def last_exchange(self, project: str) -> tuple[Session, int, list[Message]] | None:
-        """Return a project's latest session, its number of messages and the last few of them."""
-        found = self.sessions(project, limit=1)
-        if not found:
+    def last_exchange(
+        self, project: str, asker: str = ""
+    ) -> tuple[Session, int, list[Message]] | None:
+        """Return a project's latest session, its number of messages and the last few of them.
+
+        ``asker`` is the session that is told, ``""`` one that is no branch: of its own family it is
+        told itself, of others what is not set aside.
+        """
+        there = branches.forest(self)
+        session = branches.newest(self, project, asker, there)
+        if session is None:
             return None
-        session, turns = found[0]
-        return session, turns, self.messages(session.id, start=max(1, turns - 11), limit=12)
+        last = branches.length(self, session.id, there)
+        said = branches.reading(
+            self, session.id, start=max(1, last - 11), scopes=[project], of=there
+        )
+        turns = branches.count(self, session.id, there)
+        return session, turns, [replace(one, turn=place) for place, one in said]
 
     def known_uuids(self, uuids: Iterable[str]) -> dict[str, tuple[str, int]]:
         """Return (session, turn) of those of these transcript ids that are stored anywhere."""
@@ -407,7 +422,8 @@ class Store:
         found = self.execute(
             """
             SELECT (SELECT count(*) FROM entry), (SELECT count(*) FROM statement),
-                   (SELECT count(*) FROM message), (SELECT count(*) FROM session WHERE turns > 0),
+                   (SELECT count(*) FROM message),
+                   (SELECT count(*) FROM session WHERE turns + forked_at > 0),
                    (SELECT count(*) FROM project), (SELECT count(*) FROM tombstone)
             """
         ).fetchone()

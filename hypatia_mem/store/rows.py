@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -270,5 +270,6 @@ def message_of(row: Mapping[str, Any]) -> Message:
 
 def session_of(row: Mapping[str, Any]) -> Session:
     """Return the session of a row."""
-    fields: Sequence[str] = [name for name in Session.__dataclass_fields__ if name != "tags"]
-    return Session(**{name: row[name] for name in fields}, tags=tuple(row["tags"]))
+    fields = [one for one in Session.__dataclass_fields__.values() if one.name != "tags"]
+    said = {one.name: row[one.name] for one in fields if row[one.name] is not None}
+    return Session(**said, tags=tuple(row["tags"]))

@@ -68,6 +68,11 @@ class SearchIndex:
         """Bind to ``<home>/index``."""
         self._folder = home / "index"
 
+    @property
+    def folder(self) -> Path:
+        """Return where it lies."""
+        return self._folder
+
     def seq(self) -> int:
         """Return the ledger sequence the index is built to. Raises IndexUnavailable."""
         try:
@@ -290,9 +295,17 @@ def _unreadable(error: BaseException) -> IndexUnavailable:
 
 
 def search_among(
-    documents: Iterable[Document], text: str, filters: Filters, *, limit: int, offset: int = 0
+    documents: Iterable[Document],
+    text: str,
+    filters: Filters,
+    *,
+    key: Key | None = None,
+    limit: int,
+    offset: int = 0,
 ) -> list[Hit]:
     """Return the best matches among these documents alone, as ``SearchIndex.search`` ranks them.
+
+    ``key`` is the memory's own; by it alone is known which document is hidden from whoever asks.
 
     For states that the index does not hold: an index of them is made in memory and thrown away.
     """
@@ -303,7 +316,10 @@ def search_among(
     analyzer = _with_tokenizers(tantivy, index)
     writer = index.writer(heap_size=HEAP_BYTES, num_threads=1)
     for document in documents:
-        writer.add_document(_tantivy_document(document))
+        made = _tantivy_document(document)
+        if key is not None:
+            made.add_text("id", key.document_id(document.catalog, document.name))
+        writer.add_document(made)
     writer.commit()
     writer.wait_merging_threads()
     index.reload()

@@ -25,6 +25,7 @@ __all__ = [
     "NAMED",
     "ORPHANED",
     "Derived",
+    "above",
     "derived",
     "ever_above",
     "gone_above",
@@ -75,6 +76,24 @@ def derived(store: Store, names: Iterable[str]) -> list[Derived]:
         front = list(dict.fromkeys(one.name for one in above if not one.own))
         seen.update(one.name for one in above)
     return sorted(found.values(), key=lambda one: (-one.level, one.name))
+
+
+def above(store: Store, names: Iterable[str]) -> dict[str, set[str]]:
+    """Return by name what stands directly on it, of ``names`` and of all that stands on them.
+
+    A person's own words are left out: they stand on the person.
+    """
+    found: dict[str, set[str]] = {}
+    front = [rows.clean(name) for name in names]
+    seen = set(front)
+    while front:
+        made = [one for one in _directly(store, front) if not one.own]
+        for one in made:
+            for source in one.on:
+                found.setdefault(source, set()).add(one.name)
+        front = [name for name in dict.fromkeys(one.name for one in made) if name not in seen]
+        seen.update(front)
+    return found
 
 
 def sources(store: Store, name: str) -> list[str]:

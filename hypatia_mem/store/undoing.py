@@ -15,7 +15,7 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, Refused
 from hypatia_mem.model import Outcome, Trust
-from hypatia_mem.store import authority, history, operations, rows
+from hypatia_mem.store import authority, branches, history, operations, rows
 from hypatia_mem.store.messages import MessageWrites
 from hypatia_mem.store.operations import Image, Plan, Step
 from hypatia_mem.store.versions import VERSIONS
@@ -28,6 +28,8 @@ _KEYS = {"session": "id", "project": "scope", "root": "path", "verdict": "name",
 _NOTES = frozenset({"verdict", "queued"})  # they go with other changes, and have no ledger rows
 # What follows from other rows, or only says when: it need not be as it was.
 _LOOSE = frozenset({"turns", "updated_at", "seen_at", "created_at"})
+# What of a session an image may not have: it is counted, or an older version kept no such column.
+_UNSAID = {"turns": 0, "forked_at": 0, "fork_gaps": "", "fork_reason": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +358,7 @@ class Undoing(MessageWrites):
             self._refuse_in_use(image)
             self.store.execute(f"DELETE FROM {image.kind} WHERE {where}", params)  # noqa: S608
         elif became is None:
-            self._bulk(image.kind, [{"turns": 0, **was} if image.kind == "session" else dict(was)])
+            self._bulk(image.kind, [{**_UNSAID, **was} if image.kind == "session" else dict(was)])
         elif was:
             sets = ", ".join(f'"{name}" = ?' for name in was)
             self.store.execute(
@@ -368,6 +370,11 @@ class Undoing(MessageWrites):
         """Refuse to take a session or a project away from under what others stored in it."""
         if image.kind == "session" and self._has_messages(image.key):
             raise Conflict(f"session {image.key!r} has turns that other operations stored")
+        if image.kind == "session" and (on := branches.forest(self.store).children(image.key)):
+            raise Conflict(
+                f"session {on[0].id} branched off {image.key!r}, and shares what it reads",
+                hint=f"Delete that branch first: hypatia-mem delete {on[0].id}",
+            )
         if image.kind == "project":
             found = self.store.execute(
                 "SELECT 1 FROM entry WHERE list_contains(scopes, ?) LIMIT 1", [image.key]

@@ -89,6 +89,7 @@ _PARTS = {
 }  # fmt: skip
 
 
+_NAMED = {"knowledge": ("name",), "statement": ("subject", "object")}
 # In this order they get their vectors: what somebody wrote down on purpose before what was said.
 _GROUPS = {"knowledge": "e.kind <> 'message'", "statement": "true", "message": "e.kind = 'message'"}
 GROUPS = tuple(_GROUPS)
@@ -107,12 +108,14 @@ class Filters:
     """What may be ranked at all; applied before anything is compared.
 
     ``scopes`` None is every scope. An entry needs all of ``tags`` and none of ``exclude_tags``.
+    ``without`` names entries that whoever asks is not told, nor statements about them.
     """
 
     scopes: Sequence[str] | None = None
     kinds: Sequence[str] | None = None
     tags: Sequence[str] = ()
     exclude_tags: Sequence[str] = ()
+    without: Sequence[str] = ()
     condition: Condition | None = field(default=None)
 
 
@@ -347,6 +350,9 @@ def _where(catalog: str, filters: Filters) -> tuple[str, list[Any]]:
     if filters.exclude_tags:
         parts.append(f"NOT list_has_any({one.tags}, ?::VARCHAR[])")
         params.append(list(filters.exclude_tags))
+    for column in _NAMED[catalog] if filters.without else ():
+        parts.append(f"e.{column} NOT IN (SELECT unnest(?::VARCHAR[]))")
+        params.append(list(filters.without))
     if filters.condition is not None:
         chosen = filters.condition
         parts.append(f"e.{one.key} IN (SELECT {one.key} FROM ({chosen.sql}))")

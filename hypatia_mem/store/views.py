@@ -246,16 +246,19 @@ VIEWS: Mapping[str, View] = {
                 updated_at | TIMESTAMP | when something was last said or noted
                 ended_at | TIMESTAMP | when it ended; NULL while it runs
                 end_reason | VARCHAR | why it ended
-                turns | INTEGER | how many messages it has
+                turns | INTEGER | how many messages it has, without those that a branch shares
                 pinned | BOOLEAN | marked as worth keeping
                 archived | BOOLEAN | left out of the list of sessions
                 tags | VARCHAR[] | its tags
                 forked_from | VARCHAR | the session it was forked from
+                forked_at | INTEGER | the place of the last message that it shares with that one
+                fork_reason | VARCHAR | what the branch is for
+                headed_at | TIMESTAMP | when it was last made the head of its family; NULL for never
                 """,
             ),
             "kb.main.session AS e",
             f"list_contains({_SCOPES}, e.project)",
-            always="e.turns > 0",
+            always="e.turns + e.forked_at > 0",
         ),
         View(
             "projects",

@@ -59,7 +59,9 @@ _TOMBSTONE_TYPES: dict[str, object] = {
 _SESSION_TYPES: dict[str, object] = {
     "id": "VARCHAR", "project": "VARCHAR", "title": "VARCHAR", "user": "VARCHAR",
     "agent": "VARCHAR", "client": "VARCHAR", "cwd": "VARCHAR", "git_branch": "VARCHAR",
-    "transcript_path": "VARCHAR", "forked_from": "VARCHAR", "started_at": "TIMESTAMP",
+    "transcript_path": "VARCHAR", "forked_from": "VARCHAR", "forked_at": "INTEGER",
+    "fork_gaps": "VARCHAR", "fork_reason": "VARCHAR", "headed_at": "TIMESTAMP",
+    "started_at": "TIMESTAMP",
     "updated_at": "TIMESTAMP", "ended_at": "TIMESTAMP", "end_reason": "VARCHAR",
     "pinned": "BOOLEAN", "archived": "BOOLEAN", "tags": ["VARCHAR"], "turns": "INTEGER",
 }  # fmt: skip

@@ -39,7 +39,7 @@ ALLOWED = {
     "store/migrations.py": {
         "create", "alter entry", "alter statement", "alter version", "update entry",
         "update statement", "insert version", "insert meta", "insert migration", "drop version_m001",
-        "delete meta", "alter tombstone", "delete touched",
+        "delete meta", "alter tombstone", "delete touched", "alter session", "update session",
     },
     # in the reader's own memory, after the store was let go
     "store/reading.py": {"create", "copy memory", "insert {}"},

@@ -18,7 +18,7 @@ from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
 
 READS = """
-    status, worker status, log, config list, config get, project list, sessions, sql, report, stats, topics, why, show,
+    status, worker status, log, config list, config get, project list, sessions, sessions tree, sql, report, stats, topics, why, show,
     search, similar, query, ask, session-current, provenance, rules, rules check, brief, history,
     diff, scope list, scope exists, tag list, tag exists, knowledge-get, archive-get, archive-list, list,
     graph neighbors, graph path, graph communities, graph central, graph around, graph check,
@@ -30,7 +30,8 @@ READS = """
 # Into this project and everywhere; into another one as a candidate.
 ADDS = """
     remember, knowledge-create, statement-create, archive-store, goal set, fact set, tidy, extract,
-    extract submit, cascade run, cascade submit, backfill, backup create, export, import, connect
+    extract submit, cascade run, cascade submit, backfill, backup create, export, import, connect,
+    fork
 """
 # What undo, redo, retry, or the same command the other way round brings back; of this project.
 TAKES_BACK = """
@@ -140,7 +141,9 @@ REFUSED = [
     # evidence
     ("edit", "msg-s-1-1", "--text", "never said"),
     ("forget", "--id", "msg-s-1-1"),
+    ("fork", "s-1", "--at", "1", "--edit", "never said"),
     # another project, by name
+    ("fork", "s-2", "--scope", "web"),
     ("knowledge-update", "theirs", "-d", "taken over", "--scope", "web"),
     ("knowledge-delete", "theirs", "--scope", "web"),
     ("statement-delete", "theirs", "knows", "them", "--scope", "web"),

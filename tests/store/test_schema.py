@@ -26,6 +26,7 @@ RELEASED = {
     "m007_sketch_the_forgotten": "5dd324dbd259c76b",
     "m008_note_new_messages_once": "a0cdc0a71e8743a4",
     "m009_activate_by_words": "d9cc2b638b1fd9e5",
+    "m010_share_turns_of_branches": "1ea32e5f930bd343",
 }
 
 

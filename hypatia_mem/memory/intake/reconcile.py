@@ -77,7 +77,8 @@ class Plan:
     ``again_at_ns``; ``unfinished`` tells that a message of the transcript was held back because
     it may still grow (it comes again with the next fold); ``typed`` are the ids of messages that
     a hook saw, so that their words are a person's own; ``forked_from`` is the session whose lines
-    the transcript repeats. Every record not in ``waiting`` is dealt with.
+    the transcript repeats, ``repeated`` the (session, turn) of each. Every record not in
+    ``waiting`` is dealt with.
     """
 
     store: tuple[Message, ...] = ()
@@ -85,6 +86,7 @@ class Plan:
     waiting: tuple[Record, ...] = ()
     unfinished: bool = False
     forked_from: str = ""
+    repeated: tuple[tuple[str, int], ...] = ()
     typed: frozenset[str] = frozenset()
     again_at_ns: int | None = None
 
@@ -151,7 +153,7 @@ class _Planner:
         ]
         self.amend: list[Amendment] = []
         self._times = _Times({}, {}, ())
-        self.forked_from = ""
+        self.repeated: list[tuple[str, int]] = []
 
     def plan(
         self,
@@ -181,7 +183,8 @@ class _Planner:
             amend=tuple(self.amend),
             waiting=waiting,
             unfinished=bool(held),
-            forked_from=self.forked_from,
+            forked_from=self.repeated[0][0] if self.repeated else "",
+            repeated=tuple(self.repeated),
             typed=self._typed(alone),
             again_at_ns=again_at,
         )
@@ -195,7 +198,7 @@ class _Planner:
         for message in messages:
             place = elsewhere.get(message.uuid)
             if place is not None and place[0] != self.session_id:
-                self.forked_from = self.forked_from or place[0]
+                self.repeated.append(place)
             else:
                 yield message
 

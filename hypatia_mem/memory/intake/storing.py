@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ def store_session(
 ) -> Logged:
     """Store what a plan says about a session; returns its new messages."""
     before = store.session(one.session_id)
-    if before is None and not plan.store:
+    if before is None and not plan.store and not plan.repeated:
         # A start without a turn, or an end of something that never began.
         return Logged(one.session_id, "", ())
     scope = before.project if before is not None else _claim(store, txn, one)
@@ -43,7 +44,8 @@ def store_session(
         projects.tell_hook(store, home, also={r.dir for r in one.records if r.dir})
         return Logged(one.session_id, scope, ())
     title = _title(store, one)
-    outcome = txn.put_session(_session(one, plan, scope, title, txn.now))
+    session = _session(one, plan, scope, title, txn.now)
+    outcome = txn.put_session(_branched(store, session, plan))
     turns = txn.put_messages(one.session_id, plan.store, scope)
     amended: dict[int, dict[str, Any]] = {}
     for amendment in plan.amend:
@@ -167,12 +169,23 @@ def _session(one: Work, plan: reconcile.Plan, scope: str, title: str, now: datet
         cwd=next((r.dir for r in one.records if r.dir), "") or facts.cwd,
         git_branch=facts.git_branch,
         transcript_path=one.transcript_path,
-        forked_from=plan.forked_from or facts.forked_from,
+        forked_from=facts.forked_from or plan.forked_from,
         started_at=min((t for t in [*times, facts.started_at] if t), default=None),
         updated_at=_latest([*times, facts.updated_at], now),
         ended_at=when(ends[-1]) if ends else None,
         end_reason=str(ends[-1].event.get("reason") or "") if ends else "",
     )
+
+
+def _branched(store: Store, session: Session, plan: reconcile.Plan) -> Session:
+    """Return the session with where it branched off, when its transcript repeats another one's."""
+    from hypatia_mem.store import branches
+
+    if not plan.repeated:
+        return session
+    said = session.forked_from
+    found = branches.origin(store, session.id, plan.repeated, said)
+    return replace(session, **found._asdict()) if found else replace(session, forked_from="")
 
 
 def _latest(times: Iterable[datetime | None], now: datetime) -> datetime | None:
