@@ -367,6 +367,99 @@ def test_loss_counts_what_survived_and_names_what_did_not():
     assert found["url"].share == 1.0  # of nothing, everything
 
 
+TALK = (
+    "We looked at the queue and its retry counters all morning, and the graphs are strange.",
+    "Indeed the retry counters are strange: the queue retries 40 times in a minute.",
+    "Never touch the migrations folder by hand.",
+    "We decided to keep postgres for the queue. It is not slower than redis was.",
+    "The retry counters of the queue look better, the graphs are smooth again.",
+)
+LACKING = "The retry counters of the queue were strange: it retries 40 times in a minute."
+
+
+def bound(text=LACKING, floor=50, words=160, talk=TALK):
+    """Return the lines of a submitted summary that were added to it."""
+    made = making.submitted("queue", text, request(*talk, words=words), {}, floor)
+    lines = grounding.lines_of(made.content)[len(text.splitlines()) :]
+    return [line for line in lines if not line.startswith("Also: ")], made
+
+
+def test_decisions_and_negations_are_kept_when_a_summary_has_too_few():
+    """As they were said, tied to where; what a summary says in its own words is not said twice."""
+    lines, made = bound()
+    assert lines == [
+        "user: Never touch the migrations folder by hand.",
+        "assistant: We decided to keep postgres for the queue.",
+    ]
+    assert made.inferred == 0
+    assert bound(floor=0)[0] == [], "the floor is the user's"
+    enough = f"{LACKING}\nThey decided to keep postgres for the queue."
+    assert bound(enough)[0] == ["user: Never touch the migrations folder by hand."]
+    enough += "\nNever touch the migrations folder by hand."
+    assert bound(enough)[0] == []
+
+
+def test_what_is_kept_of_them_has_a_length_and_a_persons_own_come_first():
+    said = [f"The shelf number {n} must not be moved to the other room again." for n in range(20)]
+    lines, _ = bound(talk=(*TALK, *said), floor=100, words=240)
+    assert 2 <= len(lines)
+    assert sum(len(line.split()) for line in lines) <= 240 / 8
+    before = ("Is the reason known?", "We do not know the reason yet.")
+    lines, _ = bound(talk=(*before, *TALK), floor=100)
+    assert [line for line in lines if "decided" not in line] == [
+        "user: Never touch the migrations folder by hand."
+    ]
+
+
+def test_what_is_kept_stands_with_its_session_and_an_inference_is_not_kept():
+    items = (
+        item("The retry queue is slow. We decided to keep it.", "m1", session="s-1"),
+        item("The parser fails on tabs.", "m2", session="s-2"),
+    )
+    asked = Request(1, items, 80, {})
+    made = making.submitted("queue", "The retry queue is slow.\nThe parser fails.", asked, {}, 50)
+    assert made.content.splitlines() == [
+        "## Session s-1, 2026-11-30",
+        "- The retry queue is slow.",
+        "- user: We decided to keep it.",
+        "",
+        "## Session s-2, 2026-11-30",
+        "- The parser fails.",
+    ]
+    upper = Item("sum-1", "- The queue is slow.\n- We decided to sell it. [inferred]", "", "s", AT)
+    made = making.submitted("queue", "The queue is slow.", Request(2, (upper,), 80, {}), {}, 100)
+    assert "sell" not in made.content
+
+
+@pytest.mark.parametrize(
+    ("is_one", "texts"),
+    [
+        (
+            facts.is_decision,
+            "deciding; the decision; we'll use a; we will go a; let's keep it; lets drop; going with "
+            "a; go with b; agreed; from now on; settled on; chose; instead of; switch to; switched "
+            "to; root cause; entschieden; die Entscheidung; wir nehmen; ab jetzt; décidons; on "
+            "garde; désormais; decidimos; a partir de ahora; usaremos; 决定; 改用; 采用; 從現在起; "
+            "从现在起; 根因; 決定; 決めた; Aにする; ことにした",
+        ),
+        (
+            facts.is_negation,
+            "never; don't; dont; do not; does not; doesn't; doesnt; must not; mustn't; mustnt; "
+            "cannot; can't; cant; should not; shouldn't; shouldnt; won't; wont; without; no longer; "
+            "not; forbidden; avoid; niemals; nie; nicht; keinen; verboten; jamais; ne pas; "
+            "n'est pas; interdit; nunca; jamás; sin; prohibido; 不要; 不能; 不得; 禁止; 别; "
+            "決して; しない; ないで; ません",
+        ),
+    ],
+)
+def test_what_decides_or_negates_is_found_in_six_languages(is_one, texts):
+    """Each by itself: a look for pieces goes before, and it must not miss one."""
+    found = texts.split("; ")
+    assert [text for text in found if not is_one(f"So {text}, yes.")] == []
+    assert [text for text in found if not is_one(f"SO {text.upper()}, YES.")] == []
+    assert not is_one("The notebook is a knotty thing, and the pass since then was decent.")
+
+
 # --- grounding ------------------------------------------------------------------------------------
 
 SOURCES = (
@@ -388,7 +481,7 @@ SOURCES = (
 )
 def test_a_sentence_is_tied_to_what_says_it_and_an_invention_to_nothing(sentence, tied):
     """A wrong number or path is an invention, however much of the rest is true."""
-    (found,) = grounding.tie(sentence, SOURCES, {})
+    (found,) = grounding.tie(sentence, Request(1, SOURCES, 60, {}))
     assert {span.item for span in found.spans} == tied
 
 
@@ -403,6 +496,16 @@ def test_what_could_not_be_tied_is_marked_and_stays_marked_a_level_up():
     marked = [line for line in grounding.lines_of(again.content) if "happy" in line]
     assert len(marked) == 1
     assert marked[0].endswith("[inferred]")
+
+
+def test_a_summary_of_which_no_source_says_a_word_is_none():
+    """Whoever wrote it: with one true sentence the others are marked, with none it is refused."""
+    asked = Request(1, SOURCES, 60, {})
+    lie = "Everybody was very happy about the whole affair."
+    with pytest.raises(SummaryFailed) as refused:
+        making.submitted("happiness", lie, asked, {}, 0)
+    assert refused.value.failure is FailureKind.INVENTED
+    assert making.submitted("happy", f"{lie}\nThe retry queue lost jobs.", asked, {}, 0).inferred
 
 
 def test_sessions_are_told_apart_in_a_summary_of_several():

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 
-from hypatia_mem.memory.summarise import facts, words
+from hypatia_mem.memory.summarise import words
 from hypatia_mem.memory.summarise.protocol import (
     Draft,
     FailureKind,
@@ -26,7 +26,7 @@ from hypatia_mem.memory.summarise.protocol import (
     SummaryFailed,
     prompt_digest,
 )
-from hypatia_mem.memory.summarise.units import Unit, units_of
+from hypatia_mem.memory.summarise.units import Unit
 
 __all__ = ["Extractive", "choose"]
 
@@ -52,10 +52,9 @@ class Extractive:
 
     def summarise(self, request: Request) -> Draft:
         """Return the units that say most; raises SummaryFailed when no item has any text."""
-        units = [unit for n, item in enumerate(request.items) for unit in units_of(n, item)]
-        if not units:
+        if not request.units:
             raise SummaryFailed(FailureKind.EMPTY, "there is no text in these messages")
-        chosen = choose(units, request.max_words, request.idf)
+        chosen = choose(request.units, request.max_words, request.idf)
         sentences = tuple(
             Sentence(
                 unit.text,
@@ -109,11 +108,9 @@ def choose(units: Sequence[Unit], max_words: int, idf: Mapping[str, float]) -> l
 def _concepts(unit: Unit) -> frozenset[str]:
     """Return what a unit says: terms, names of things, and a decision as a thing of its own."""
     if unit.code:  # what it names is named in the sentences around it, if it matters
-        return frozenset(words.terms(unit.text))
-    found = {*words.terms(unit.text), *("=" + fact for fact in facts.tokens(unit.text))}
-    if facts.is_decision(unit.text):
-        found.add("!" + unit.text)
-    return frozenset(found)
+        return unit.terms
+    found = unit.terms.union(["=" + fact for fact in unit.tokens])
+    return found.union(["!" + unit.text]) if unit.decides else found
 
 
 def _weights(concepts: Sequence[frozenset[str]], idf: Mapping[str, float]) -> dict[str, float]:
@@ -136,4 +133,4 @@ def _bias(unit: Unit, length: float) -> float:
         factor *= 0.2
     if unit.speaker == "user":
         factor *= _PERSON
-    return factor * (_MARKED if facts.is_marked(unit.text) else 1.0)
+    return factor * (_MARKED if unit.decides or unit.negates else 1.0)

@@ -16,10 +16,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hypatia_mem.memory.summarise import facts, words
-from hypatia_mem.memory.summarise.protocol import Item, Sentence, Span
+from hypatia_mem.memory.summarise.protocol import (
+    FailureKind,
+    Item,
+    Request,
+    Sentence,
+    Span,
+    SummaryFailed,
+)
 from hypatia_mem.memory.summarise.units import ALSO, INFERRED, SESSION, Unit, units_of
 
-__all__ = ["Link", "lines_of", "link_data", "parse_link", "render", "tie"]
+__all__ = ["Link", "lines_of", "link_data", "parse_link", "refuse_invention", "render", "tie"]
 
 _SHARE = 0.6  # of a sentence's terms, by weight, that its sources must have
 _SOURCES = 3  # units that may together carry one sentence
@@ -42,15 +49,24 @@ class Link:
     spans: tuple[tuple[int, int, int], ...] = ()
 
 
-def tie(text: str, items: Sequence[Item], idf: Mapping[str, float]) -> tuple[Sentence, ...]:
+def tie(text: str, request: Request) -> tuple[Sentence, ...]:
     """Cut a summary that somebody wrote into sentences and tie each to its sources.
 
     A sentence is tied when a few units of the sources hold most of its telling terms and all of
     its names and numbers; else it has no spans.
     """
-    units = [unit for n, item in enumerate(items) for unit in units_of(n, item)]
-    index = _Index(units, idf)
-    return tuple(index.tied(sentence, items) for sentence in _sentences(text))
+    index = _Index(request.units, request.idf)
+    return tuple(index.tied(sentence, request.items) for sentence in _sentences(text))
+
+
+def refuse_invention(sentences: Sequence[Sentence]) -> None:
+    """Raise SummaryFailed when no sentence of a summary could be tied to anything."""
+    if not any(one.spans for one in sentences):
+        raise SummaryFailed(
+            FailureKind.INVENTED,
+            "this is no summary: none of its sentences is said by any of the sources",
+            hint="Say what the items say, with their names and numbers as they are written.",
+        )
 
 
 def render(sentences: Sequence[Sentence], items: Sequence[Item]) -> str:
@@ -140,11 +156,9 @@ class _Index:
         self.units = units
         self.idf = idf
         self.rarest = idf.get("") or max(idf.values(), default=1.0)
-        self.terms = [frozenset(words.terms(unit.text)) for unit in units]
-        self.tokens = [facts.tokens(unit.text) for unit in units]
         self.having: defaultdict[str, list[int]] = defaultdict(list)
-        for number, terms in enumerate(self.terms):
-            for term in terms:
+        for number, unit in enumerate(units):
+            for term in unit.terms:
                 self.having[term].append(number)
 
     def tied(self, text: str, items: Sequence[Item]) -> Sentence:
@@ -165,10 +179,10 @@ class _Index:
             if chosen and gains[best] < 0.1 * total:
                 break
             chosen.append(best)
-            left -= self.terms[best]
+            left -= self.units[best].terms
         held = total - sum(weight[term] for term in left)
         for number in chosen:
-            missing_facts -= self.tokens[number]
+            missing_facts -= self.units[number].tokens
         bare = Sentence(text)
         if not total or held < _SHARE * total or self._invented(missing_facts, chosen):
             return bare

@@ -40,7 +40,10 @@ _PICTURE = re.compile(
     r"|\[Image[ :#][^\]\n]*\]|\{\{(?:inlay|img|image|inlayed|inlayeddata)::[^}\n]*\}\}",
     re.IGNORECASE,
 )
-_ENCODED = re.compile(r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/_-]{76}[\r\n]*){2,}[A-Za-z0-9+/_=-]*")
+_ENCODED_LINE = 76  # characters
+_ENCODED = re.compile(
+    rf"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/_-]{{{_ENCODED_LINE}}}[\r\n]*){{2,}}[A-Za-z0-9+/_=-]*"
+)
 _OWN_BLOCK = re.compile(
     r"^\[hypatia-memory\] Memory of .*?^More: hypatia-mem search[^\n]*$", re.MULTILINE | re.DOTALL
 )
@@ -59,12 +62,32 @@ _QUOTED = re.compile(r"```.*?```|`[^`\n]+`|\"[^\"\n]*\"|“[^”\n]*”", re.DOT
 _FENCE_WHOLE = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
+# What each pattern but the encoded data's begins with, or cannot do without.
+_SIGNS = ("<", "[", "{", "◁", "```", "~~~", "data:", "trigger:", "hypatia-mem")
+
+
 def blank(text: str, *, spoken_by: str = "") -> str:
     """Return a source with all that may not be summarised turned to blanks, at the same length.
 
     What a person typed about ``<think>`` is no reasoning; only a pair of tags around something is.
     """
-    text = _blanked(text, _HEAD)
+    head = _HEAD.match(text)
+    if head is not None:
+        text = _spaces(head.group()) + text[head.end() :]
+    if _may_need(text):
+        text = _thoroughly(text, spoken_by)
+    return text
+
+
+def _may_need(text: str) -> bool:
+    """Tell whether any of the patterns could find something: in most of what is said none can."""
+    low = text.lower()
+    if any(sign in low for sign in _SIGNS):
+        return True
+    return len(text) > _ENCODED_LINE and max(map(len, text.split()), default=0) >= _ENCODED_LINE
+
+
+def _thoroughly(text: str, spoken_by: str) -> str:
     text = _blanked(text, _OWN_BLOCK)
     text = _blanked(text, _OWN_LINE)
     text = _blanked(text, _PICTURE)
@@ -192,7 +215,7 @@ def _blanked(text: str, pattern: re.Pattern[str]) -> str:
 
 
 def _spaces(text: str) -> str:
-    return "".join("\n" if char == "\n" else " " for char in text)
+    return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
 def _without(text: str, spans: list[tuple[int, int]], put: Callable[[str], str]) -> str:

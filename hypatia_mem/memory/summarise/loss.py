@@ -14,7 +14,7 @@ from hypatia_mem.memory.summarise import facts, words
 from hypatia_mem.memory.summarise.protocol import Item
 from hypatia_mem.memory.summarise.units import Unit, units_of
 
-__all__ = ["ClassLoss", "Loss", "measure", "missing"]
+__all__ = ["ClassLoss", "Loss", "measure", "missing", "names", "unsaid"]
 
 _SAID_AGAIN = 0.6
 
@@ -46,23 +46,60 @@ class Loss:
         return sum(one.kept for one in self.classes.values()) / total if total else 1.0
 
 
-def measure(items: Sequence[Item], summary: str, tied: Set[tuple[str, int]] = frozenset()) -> Loss:
+def measure(
+    items: Sequence[Item],
+    summary: str,
+    tied: Set[tuple[str, int]] = frozenset(),
+) -> Loss:
     """Compare a summary with its sources.
 
     ``tied`` holds (item, start) of the units that a sentence of the summary stands on.
     """
-    found = _token_facts(items)
-    kept = {word for _, word in facts.of_kinds(summary)}
-    classes: dict[str, ClassLoss] = {}
-    for kind in facts.CLASSES[:5]:
-        have = [word for (cls, word) in found if cls == kind]
-        lost = [word for word in have if word not in kept and word not in summary]
-        classes[kind] = ClassLoss(len(have), len(have) - len(lost), tuple(lost))
-    lines = [frozenset(words.terms(line)) for line in summary.splitlines()]
-    units = [unit for n, item in enumerate(items) for unit in units_of(n, item) if not unit.code]
-    for kind, is_one in (("decision", facts.is_decision), ("negation", facts.is_negation)):
-        classes[kind] = _said(items, [u for u in units if is_one(u.text)], lines, tied)
+    classes = names(items, summary)
+    units = [unit for n, item in enumerate(items) for unit in units_of(n, item)]
+    for kind, (total, lost_of) in unsaid(items, units, summary, tied).items():
+        classes[kind] = ClassLoss(total, total - len(lost_of), tuple(one.text for one in lost_of))
     return Loss(classes)
+
+
+def names(items: Sequence[Item], summary: str) -> dict[str, ClassLoss]:
+    """Return, by class, which names of things stand in a summary as they were."""
+    found: dict[str, dict[str, None]] = {kind: {} for kind in facts.CLASSES[:5]}
+    for item in items:
+        for kind, word in facts.of_kinds(item.text):
+            found[kind][word] = None
+    kept = facts.tokens(summary)
+    classes: dict[str, ClassLoss] = {}
+    for kind, have in found.items():
+        lost = tuple(word for word in have if word not in kept and word not in summary)
+        classes[kind] = ClassLoss(len(have), len(have) - len(lost), lost)
+    return classes
+
+
+def unsaid(
+    items: Sequence[Item], units: Sequence[Unit], summary: str, tied: Set[tuple[str, int]]
+) -> dict[str, tuple[int, list[Unit]]]:
+    """Return how many different decisions and negations there are, and those a summary lacks.
+
+    Lines of code decide nothing.
+    """
+    said = [unit for unit in units if not unit.code]
+    lines = [frozenset(words.terms(line)) for line in summary.splitlines()]
+    found: dict[str, tuple[int, list[Unit]]] = {}
+    for kind, own in (
+        ("decision", [unit for unit in said if unit.decides]),
+        ("negation", [unit for unit in said if unit.negates]),
+    ):
+        lost: list[Unit] = []
+        seen: set[str] = set()
+        for unit in own:
+            if unit.text in seen:
+                continue
+            seen.add(unit.text)
+            if (items[unit.item].name, unit.start) not in tied and not _said(unit, lines):
+                lost.append(unit)
+        found[kind] = (len(seen), lost)
+    return found
 
 
 def missing(items: Sequence[Item], summary: str, most: int) -> list[tuple[str, str, int]]:
@@ -82,27 +119,7 @@ def missing(items: Sequence[Item], summary: str, most: int) -> list[tuple[str, s
     return [(word, *where[word]) for word in lost[:most]]
 
 
-def _token_facts(items: Sequence[Item]) -> Counter[facts.Fact]:
-    counts: Counter[facts.Fact] = Counter()
-    for item in items:
-        counts.update(facts.of_kinds(item.text).keys())
-    return counts
-
-
-def _said(
-    items: Sequence[Item],
-    units: Sequence[Unit],
-    lines: Sequence[frozenset[str]],
-    tied: Set[tuple[str, int]],
-) -> ClassLoss:
-    lost: list[str] = []
-    seen: set[str] = set()
-    for unit in units:
-        if unit.text in seen:
-            continue
-        seen.add(unit.text)
-        terms = frozenset(words.terms(unit.text))
-        again = any(len(terms & line) >= _SAID_AGAIN * len(terms) for line in lines)
-        if (items[unit.item].name, unit.start) not in tied and not (terms and again):
-            lost.append(unit.text)
-    return ClassLoss(len(seen), len(seen) - len(lost), tuple(lost))
+def _said(unit: Unit, lines: Sequence[frozenset[str]]) -> bool:
+    """Tell whether a line says most of a unit's telling words."""
+    most = _SAID_AGAIN * len(unit.terms)
+    return bool(unit.terms) and any(len(unit.terms & line) >= most for line in lines)

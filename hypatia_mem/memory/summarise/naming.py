@@ -30,8 +30,8 @@ def suggest(sentences: Sequence[str], idf: Mapping[str, float], day: str) -> str
     counts: Counter[str] = Counter()
     written: dict[str, str] = {}
     for sentence in sentences:
-        counts.update(dict.fromkeys(words.terms(sentence), 1))  # a set has an order of its own
         for term, word in words.surface(sentence).items():
+            counts[term] += 1
             written.setdefault(term, word)
     rarest = idf.get("") or max(idf.values(), default=1.0)
     names = [term for term in counts if _names(written.get(term, term))]

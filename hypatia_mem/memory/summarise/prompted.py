@@ -146,12 +146,8 @@ class Prompted:
             told, text = name_and_text(hygiene.cleaned(reply.text))
             name = name or told
             texts.append(hygiene.cleaned(text))  # a name alone is no summary
-        sentences = _told(grounding.tie("\n".join(texts), request.items, request.idf))
-        if not any(one.spans for one in sentences):
-            raise SummaryFailed(
-                FailureKind.INVENTED,
-                "this is no summary: none of its sentences is said by any of the sources",
-            )
+        sentences = _told(grounding.tie("\n".join(texts), request))
+        grounding.refuse_invention(sentences)
         return Draft(sentences, (name,) if name else ())
 
 

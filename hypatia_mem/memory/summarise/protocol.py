@@ -12,9 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from hypatia_mem.errors import HypatiaError
+
+if TYPE_CHECKING:
+    from hypatia_mem.memory.summarise.units import Unit
 
 __all__ = [
     "Draft",
@@ -112,7 +116,7 @@ class Item:
     at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """A batch in order, and how long its summary may be.
 
@@ -124,6 +128,13 @@ class Request:
     items: tuple[Item, ...]
     max_words: int
     idf: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """Return the units of all items; they are cut once for all who ask."""
+        from hypatia_mem.memory.summarise.units import units_of
+
+        return tuple(unit for n, item in enumerate(self.items) for unit in units_of(n, item))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+from hypatia_mem.memory.summarise import facts, words
 from hypatia_mem.memory.summarise.protocol import Item
 
 __all__ = ["ALSO", "INFERRED", "MAX_CHARS", "SESSION", "Unit", "units_of"]
@@ -29,9 +31,13 @@ _SAID = re.compile(r"(user|assistant|[A-Z][\w .'-]{0,30}): ")
 _RULER = re.compile(r"[\s\-=_*|:.~`#]*\Z")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unit:
-    """A piece of an item: its text on one line, and its place there."""
+    """A piece of an item: its text on one line, and its place there.
+
+    What it says is found out once, however often it is asked: by who chooses, by who ties a
+    sentence to it, and by who counts what was lost.
+    """
 
     item: int
     start: int
@@ -41,6 +47,26 @@ class Unit:
     session_id: str = ""
     code: bool = False
     inferred: bool = False
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """Return its telling terms."""
+        return frozenset(words.terms(self.text))
+
+    @cached_property
+    def tokens(self) -> frozenset[str]:
+        """Return its names of things."""
+        return frozenset(facts.tokens(self.text))
+
+    @cached_property
+    def decides(self) -> bool:
+        """Tell whether it says what was decided."""
+        return facts.is_decision(self.text)
+
+    @cached_property
+    def negates(self) -> bool:
+        """Tell whether it says what is not, or must not be."""
+        return facts.is_negation(self.text)
 
 
 def units_of(number: int, item: Item) -> Iterator[Unit]:

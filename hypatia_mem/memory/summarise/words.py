@@ -86,14 +86,18 @@ def terms(text: str) -> list[str]:
 
 
 def surface(text: str) -> dict[str, str]:
-    """Return, for each term of a text, the first word that gave it, as it was written."""
+    """Return each term of a text, in order, with the first word that gave it as it was written.
+
+    >>> surface("The Caches; 缓存失效")
+    {'cach': 'Caches', '缓存': '缓存', '存失': '存失', '失效': '失效'}
+    """
     found: dict[str, str] = {}
-    for match in _WORD.finditer(text):
-        word = match.group()
-        if not _IS_CJK.match(word):
-            low = word.lower()
-            if low not in _STOP and len(low) > 1:
-                found.setdefault(stem(low[:_LONGEST]), word)
+    for word in _WORD.findall(text):
+        if _IS_CJK.match(word):
+            parts = [word[i : i + 2] for i in range(len(word) - 1)] or [word]
+            found.update((part, part) for part in parts if part not in found)
+        elif (low := word.lower()) not in _STOP and len(low) > 1:
+            found.setdefault(stem(low[:_LONGEST]), word)
     return found
 
 
