@@ -72,6 +72,7 @@ def survey(home: Path) -> list[Check]:
         _keys(home, store),
         _index(home, store),
         _briefs(home, store),
+        _tables(home, store),
         _snapshots(home),
         _summaries(home, store),
         _log(home),
@@ -416,6 +417,26 @@ def _briefs(home: Path, store: observe.StoreView) -> Check:
         return Check("briefs", "ok", f"{_count(home / 'briefs')} files")
     return Check(
         "briefs", "problem", "missing", "Run: hypatia-mem doctor --fix", lambda: _refresh(home)
+    )
+
+
+def _tables(home: Path, store: observe.StoreView) -> Check:
+    """Tell whether prompts can call up what has keys."""
+    from hypatia_mem.memory import activation
+    from hypatia_mem.store.connection import open_store
+
+    if store.error is not None or not store.counts:
+        return Check("called up", "ok", "not checked")
+    try:
+        with open_store(home, write=False) as opened:
+            count = activation.missing(opened, home)
+    except HypatiaError as error:
+        return Check("called up", "problem", error.message, error.hint)
+    if not count:
+        return Check("called up", "ok", "what has keys is at hand")
+    says = f"{count} files are missing from which a prompt is told what it calls up"
+    return Check(
+        "called up", "problem", says, "Run: hypatia-mem doctor --fix", lambda: _refresh(home)
     )
 
 

@@ -9,7 +9,9 @@ are exported, withheld and forgotten with it. The tables are rendered ahead, lik
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from hypatia_mem.store.opened import Store
 
 __all__ = [
-    "NONE", "Activation", "Judged", "changed", "explain", "of", "render", "row", "settle", "split",
+    "NONE", "Activation", "Judged", "changed", "explain", "missing", "of", "render", "row",
+    "settle", "split",
 ]  # fmt: skip
 
 ITEM_UNITS = 1_000  # of one entry's words
@@ -34,6 +37,7 @@ MOST_KEYS = 64  # of an entry, and as many words of each condition
 KEY_LENGTH = 100
 MOST_TURNS = 10_000
 _TABLE_BYTES = keyed.MAX_TABLE // 2
+_LATELY = 600.0  # seconds
 _MADE = ("message", "session", "summary", "work-unit", "episode", "thread")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC, as everywhere inside
 _WORDS = ("keys", "and_any", "and_all", "not_any", "not_all")
@@ -182,6 +186,7 @@ def render(store: Store, home: Path, *, scopes: Iterable[str] | None = None) -> 
     only = None if scopes is None else set(scopes)
     every = calling.live(store)
     folder = home / paths.BRIEFS
+    _drop_states(store, home)
     if not every:
         _remove(folder, set())
         return 0
@@ -205,6 +210,24 @@ def render(store: Store, home: Path, *, scopes: Iterable[str] | None = None) -> 
         keyed.write(keyed.table_path(str(home), "global"), _table(store, shared, marks))
     _remove(folder, written)
     return len(every)
+
+
+def missing(store: Store, home: Path) -> int:
+    """Return how many of the tables that a hook would look for are not there."""
+    from hypatia_mem.store import calling
+
+    every = calling.live(store)
+    excluded = {project.scope for project in store.projects() if project.excluded}
+    wanted = {
+        key
+        for root in projects.known_roots(store)
+        if root.scope not in excluded and _seen(every, root.scope)
+        for key in projects.brief_keys(root)
+    }
+    wanted |= {"global"} if _seen(every, GLOBAL_SCOPE) else set()
+    names = [keyed.table_path(str(home), key) for key in wanted]
+    names += [str(home / paths.BRIEFS / keyed.ANY)] if wanted else []
+    return sum(not Path(name).exists() for name in names)
 
 
 def _seen(entries: Iterable[Entry], scope: str) -> list[Entry]:
@@ -263,6 +286,18 @@ def _remove(folder: Path, kept: set[str]) -> None:
         name, _, rest = path.name.partition(keyed.SUFFIX)
         if rest or name not in kept:
             path.unlink(missing_ok=True)
+
+
+def _drop_states(store: Store, home: Path) -> None:
+    """Remove what is kept of the turns of sessions that are not there (any more).
+
+    One that was said something lately may be running, and not be stored yet.
+    """
+    long_ago = time.time() - _LATELY
+    for path in (home / paths.TURNS).glob(f"*{keyed.STATE}"):
+        with suppress(OSError):
+            if path.stat().st_mtime < long_ago and store.session(path.stem) is None:
+                path.unlink()
 
 
 # Why ----------------------------------------------------------------------------------------------

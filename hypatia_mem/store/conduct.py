@@ -27,7 +27,7 @@ PAGE = 2_000  # texts of one read
 _TEXTS = {
     "entry": """
         SELECT name, concat_ws(chr(10), name, content, array_to_string(tags, chr(10)),
-            array_to_string(synonyms, chr(10)))
+            array_to_string(synonyms, chr(10)), activation)
         FROM entry WHERE name > $1 ORDER BY name LIMIT $2
     """,
     "statement": """

@@ -402,8 +402,10 @@ def pieces_of_others(
     found = store.run(
         """
         WITH said AS (
-            SELECT name, scopes, concat_ws(chr(10), name, content, array_to_string(synonyms, ' '))
-                AS text FROM entry
+            SELECT name, scopes,
+                concat_ws(chr(10), name, content, array_to_string(synonyms, ' '), activation)
+                    AS text
+            FROM entry
             UNION ALL
             SELECT version.name, entry.scopes, version.content
             FROM version JOIN entry ON entry.name = version.name

@@ -21,6 +21,11 @@ REGISTRY = {
     "memory.listed.choose": {"memory.compose.told", "memory.listed.rules_block"},
     "memory.listed.rules_block": {"memory.compose.compose"},
     "memory.compose.compose": {"memory.compose.brief_text"},
+    # what a prompt calls up, for the hook and for whoever asks why
+    "capture.keyed.judge": {"capture.keyed.called_up"},
+    "capture.keyed.called_up": {"capture.keyed.lines_for", "memory.activation.explain"},
+    "capture.keyed.chosen": {"capture.keyed.lines_for", "memory.activation.explain"},
+    "capture.keyed.table": {"memory.activation._table"},
     # what is found: by words in one index, by nearness among the vectors, as it was known then
     "store.lookup.Looking": {
         "store.search.among",
