@@ -1,7 +1,8 @@
-"""``jobs``: cold work that is due, failed, was given up or is not wanted."""
+"""``jobs``: cold work that is due, failed, was given up or is not wanted; changes that wait."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,7 +23,8 @@ jobs = typer.Typer(
     no_args_is_help=True,
     help="""See the summaries that are due or failed; try them again, or let them be.
 
-    Nothing is lost by a job that failed: its messages stay as they are.
+    Nothing is lost by a job that failed: its messages stay as they are. Changes that wait for a
+    running session to end (--after) are listed here too, and dropped by their id.
 
     \b
     Example:
@@ -53,12 +55,9 @@ def list_(
     """
     from hypatia_mem.memory import jobs as jobs_
 
-    found = jobs_.listed(
-        context.home(),
-        _settings(),
-        now=context.now(),
-        scopes=context.scopes_for(scope, all_projects),
-    )
+    scopes = context.scopes_for(scope, all_projects)
+    found = jobs_.listed(context.home(), _settings(), now=context.now(), scopes=scopes)
+    found = [*_changes(scopes), *found]
     if as_json:
         print_json([_row(one) for one in found[:limit]])
         return
@@ -102,6 +101,8 @@ def drop(
 ) -> None:
     """Let work not be done: its messages stay without a summary, until retry takes it up again.
 
+    A change that waits for a session to end is called off by its id, or the id's beginning.
+
     A parcel of which nothing is wanted any more is called off where it was handed in.
 
     \b
@@ -111,13 +112,20 @@ def drop(
     from hypatia_mem.memory import jobs as jobs_
 
     home, settings, now = context.home(), _settings(), context.now()
+    changes = [one for one in _changes(None) if any(id_ and one.id.startswith(id_) for id_ in ids)]
     if dry_run:
         known = {one.id: one for one in jobs_.listed(home, settings, now=now, scopes=None)}
-        rows = [_row(known[one]) for one in ids if one in known]
+        rows = [_row(known[one]) for one in ids if one in known] + [_row(one) for one in changes]
         text = "\n".join(f"would drop {row['id']} ({row['items']} items)" for row in rows)
         emit({"would_drop": rows}, text or "There is no such job.", as_json)
         return
-    done = jobs_.drop(home, settings, ids, author=context.author(), now=now)
+    for one in changes:
+        _call_off(one.id)
+    ids = [id_ for id_ in ids if not any(one.id.startswith(id_) for one in changes)]
+    done = jobs_.Dropped(())
+    if ids or not changes:
+        done = jobs_.drop(home, settings, ids, author=context.author(), now=now)
+    done = replace(done, ids=(*(one.id for one in changes), *done.ids))
     rows_ = {
         "dropped": list(done.ids),
         "recalled": list(done.recalled),
@@ -125,6 +133,22 @@ def drop(
         "unreached": done.unreached,
     }
     emit(rows_, _dropped(done), as_json)
+
+
+def _changes(scopes: list[str] | None) -> list[Listed]:
+    """Return the changes that wait for a session to end, in the shape of other work."""
+    from hypatia_mem.memory import jobs as jobs_
+    from hypatia_mem.memory import queued
+    from hypatia_mem.store.connection import open_store
+
+    with open_store(context.home(), write=False) as store:
+        return [jobs_.of_change(one) for one in queued.waiting(store, scopes)]
+
+
+def _call_off(id_: str) -> None:
+    from hypatia_mem.memory import review
+
+    review.drop_queued(context.home(), id_, author=context.author(), now=context.now())
 
 
 def _dropped(done: Dropped) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from hypatia_mem.cli import context, network_upkeep, values
+from hypatia_mem.cli import concepts, context, network_upkeep, values
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AsJson, Limit
 from hypatia_mem.cli.output import columns, print_json, say, warn
@@ -320,6 +320,9 @@ def around(
 graph.command("check", cls=Leaf)(network_upkeep.check)
 graph.command("export", cls=Leaf)(network_upkeep.export)
 graph.command("merge", cls=Leaf)(network_upkeep.merge)
+graph.command("dismiss", cls=Leaf)(concepts.dismiss)
+graph.command("restore", cls=Leaf)(concepts.restore)
+graph.command("remove", cls=Leaf)(concepts.remove)
 
 
 # --- texts ----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
+from hypatia_mem.cli.blast import reach_row, say_reach, settle
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import emit, print_json, say, warn
 from hypatia_mem.cli.selecting import PART, selecting, taken
@@ -180,22 +181,26 @@ def merge(
     Example:
       hypatia-mem graph merge PostgreSQL postgres --dry-run
     """
+    from dataclasses import replace
+
     from hypatia_mem.memory.graph import merge as merging
-    from hypatia_mem.store.connection import open_store
 
     if dry_run:
         scopes = context.scopes_for(scope, all_projects)
     else:
         scopes = context.scopes_to_change(scope, all_projects, verb="merge")
     names = (values.checked(keep, "the name"), values.checked(other, "the name"))
-    home = context.home()
-    if dry_run:
-        with open_store(home, write=False) as store:
-            plan = merging.preview(store, *names, scopes)
-    else:
-        plan = merging.merge(
-            home, *names, scopes=scopes, force=force, author=context.author(), now=context.now()
-        )
+    plan = merging.merge(
+        context.home(),
+        *names,
+        scopes=scopes,
+        force=force,
+        dry_run=dry_run,
+        author=context.author(),
+        now=context.now(),
+    )
+    # The plan names the statements itself, with what becomes of them.
+    plan = replace(plan, blast=settle(replace(plan.blast, statements=())))
     if as_json:
         print_json(_plan(plan, dry_run))
     else:
@@ -218,6 +223,7 @@ def _plan(plan: MergePlan, dry_run: bool) -> dict[str, Any]:
         "ambiguous": list(plan.also),
         "op_id": plan.op_id,
         "dry_run": dry_run,
+        "reach": reach_row(plan.blast),
     }
 
 
@@ -238,6 +244,7 @@ def _say_plan(plan: MergePlan, dry_run: bool) -> None:
         say(f"  {plan.gone} is a synonym of {', '.join(plan.also)} too, so it will mean several")
     if dry_run and plan.doubts:
         say(f"It needs --force: {'; '.join(plan.doubts)}.")
+    say_reach(plan.blast)
     if plan.op_id:
         say(f"To take it back: hypatia-mem undo {plan.op_id}")
 

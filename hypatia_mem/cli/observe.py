@@ -12,11 +12,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.capture import spool
 from hypatia_mem.cli.output import ago
 from hypatia_mem.errors import HypatiaError, StoreError
+
+if TYPE_CHECKING:
+    from hypatia_mem.store.reviewing import Queued
 
 __all__ = [
     "HookSeen",
@@ -65,6 +68,7 @@ class StoreView:
     cursors: Mapping[str, int] = field(default_factory=dict)
     ledger_seq: int = 0
     lag: Mapping[str, float] = field(default_factory=dict)
+    changes: tuple[Queued, ...] = ()  # that wait for a running session to end, or failed
     error: StoreError | None = None
 
 
@@ -75,6 +79,7 @@ def see_store(home: Path, deadline: float = 3.0) -> StoreView:
     from hypatia_mem.cli import context
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.lag import lag
+    from hypatia_mem.store.reviewing import queued
 
     try:
         with open_store(home, write=False, deadline=deadline) as store:
@@ -83,6 +88,7 @@ def see_store(home: Path, deadline: float = 3.0) -> StoreView:
                 cursors=dict(store.cursors()),
                 ledger_seq=store.ledger_seq(),
                 lag=lag(store, context.now()),
+                changes=tuple(queued(store)),
             )
     except StoreError as error:
         return StoreView(error=error)

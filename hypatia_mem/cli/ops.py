@@ -76,6 +76,7 @@ def _status_text(found: dict[str, Any]) -> str:
             "index": found["index"],
             "spool": f"{found['spool_bytes']} bytes",
             "queue": _queue_text(found["queue"]),
+            **_changes_row(found["changes"]),
             "readable": _lag_text(found["lag"]),
             **observe_models.rows(found["models"]),
         }
@@ -111,9 +112,31 @@ def _status(home: Path) -> dict[str, Any]:
         "index": "empty" if seq is None else f"{max(0, store.ledger_seq - seq)} changes behind",
         "spool_bytes": spool.bytes,
         "lag": dict(store.lag),
+        "changes": [
+            {
+                "id": one.id,
+                "verb": one.verb,
+                "name": one.name,
+                "session": one.session_id,
+                "failure": one.failure,
+            }
+            for one in store.changes
+        ],
         "queue": models["queue"] if counts or store.error else 0,
         "models": models,
     }
+
+
+def _changes_row(changes: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the line about changes that wait for a session to end; none where none do."""
+    failed = sum(bool(one["failure"]) for one in changes)
+    waiting = len(changes) - failed
+    parts = []
+    if waiting:
+        parts.append(f"{waiting} {'waits' if waiting == 1 else 'wait'} for a session to end")
+    if failed:
+        parts.append(f"{failed} could not be made")
+    return {"changes": f"{', '.join(parts)} (hypatia-mem jobs list)"} if parts else {}
 
 
 def _queue_text(queue: int | None) -> str:

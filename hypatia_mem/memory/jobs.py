@@ -18,13 +18,24 @@ if TYPE_CHECKING:
     from hypatia_mem.memory.cascade.failing import Pause
     from hypatia_mem.model import Author
     from hypatia_mem.store.opened import Store
+    from hypatia_mem.store.reviewing import Queued
 
-__all__ = ["Dropped", "Listed", "depth", "drop", "listed", "listed_in", "retry", "tallies"]
+__all__ = [
+    "Dropped",
+    "Listed",
+    "depth",
+    "drop",
+    "listed",
+    "listed_in",
+    "of_change",
+    "retry",
+    "tallies",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One piece of work: ``state`` is due, paused, waiting, sent, dead or dropped.
+    """One piece of work: ``state`` is due, paused, waiting, sent, dead, dropped, held or failed.
 
     ``items`` is how many messages or summaries it condenses, 0 when they are not due any more;
     ``again`` when it is tried, None when that is now or never.
@@ -99,6 +110,17 @@ def listed_in(
         if job.id not in there and (scopes is None or set(job.scopes) & set(scopes))
     ]
     return found, pause
+
+
+def of_change(one: Queued) -> Listed:
+    """Return a change that waits for a session to end (``held``) or ``failed`` as work is listed.
+
+    ``reason`` is the change, ``message`` what it waits for, or why it could not be made.
+    """
+    waits = f"waits for session {one.session_id} to end" if one.session_id else "made at once"
+    state = "failed" if one.failure else "held"
+    said = f"{one.verb} {one.name}: {one.failure or waits}"
+    return Listed(one.id, state, 0, (), 1, 0, None, one.verb, said)
 
 
 def tallies(work: Sequence[Listed]) -> dict[str, int]:

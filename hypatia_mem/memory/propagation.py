@@ -357,7 +357,7 @@ def _blast_of_move(moved: Moved, sessions: Sequence[str]) -> Blast:
         tuple(Reached(one.name, one.kind, one.scopes) for one in moved.entries),
         derived=tuple(_reached(one) for one in moved.gone.derived),
         along=tuple(_reached(one) for one in moved.along),
-        statements=moved.statements,
+        statements=(*moved.statements, *moved.gone.statements),
         sessions=tuple(sessions),
         owed=len({name for names in moved.gone.owed for name in names}),
     )

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
     from hypatia_mem.store.connection import Store
 
-__all__ = ["counts", "kinds_in_use", "topics_in_use"]
+__all__ = ["counts", "is_topic", "kinds_in_use", "topics_in_use"]
 
 _LEVEL = "summary [1-9][0-9]*"
+_SEEN = "tag NOT IN (SELECT name FROM entry WHERE suppressed)"  # a topic may be dismissed
 _HERE = "($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1::VARCHAR[]))"
 
 
@@ -53,13 +54,25 @@ def counts(store: Store, scopes: Sequence[str] | None) -> dict[str, int]:
     return {name: int(store.run(sql, [wanted])[0]["n"]) for name, sql in asked.items()}
 
 
+def is_topic(store: Store, tag: str, scopes: Sequence[str] | None) -> bool:
+    """Tell whether a live entry of these scopes (None: all) that is no message has this tag."""
+    found = store.execute(
+        f"""
+        SELECT 1 FROM live_entry
+        WHERE kind NOT IN ('message', 'session') AND list_contains(tags, $2) AND {_HERE} LIMIT 1
+        """,  # noqa: S608 - our own clause
+        [None if scopes is None else list(scopes), tag],
+    )
+    return found.fetchone() is not None
+
+
 def topics_in_use(
     store: Store, scopes: Sequence[str] | None, without: Sequence[str], *, limit: int, offset: int
 ) -> list[tuple[str, int, datetime]]:
     """Return (topic, entries, when last spoken of), what most speak of first.
 
-    A topic is a tag of a live entry that is no message; ``without`` are the tags that say what an
-    entry is instead of what it is about.
+    A topic is a tag of a live entry that is no message, and none that was dismissed; ``without``
+    are the tags that say what an entry is instead of what it is about.
     """
     found = store.execute(
         f"""
@@ -67,7 +80,7 @@ def topics_in_use(
             SELECT unnest(list_distinct(tags)) AS tag, coalesce(updated_at, created_at) AS said_at
             FROM live_entry WHERE kind NOT IN ('message', 'session') AND {_HERE}
         )
-        WHERE tag <> '' AND NOT list_contains($2::VARCHAR[], tag)
+        WHERE tag <> '' AND NOT list_contains($2::VARCHAR[], tag) AND {_SEEN}
           AND NOT regexp_full_match(tag, '{_LEVEL}')
         GROUP BY tag ORDER BY entries DESC, tag LIMIT $3 OFFSET $4
         """,  # noqa: S608 - our own clause

@@ -104,7 +104,7 @@ def _what(row: Mapping[str, Any]) -> str:
     if not row["there"]:
         return "gone"
     if not row["was_there"]:
-        return "made"
+        return "withheld" if row["hidden"] else "made"
     if bool(row["hidden"]) is not bool(row["was_hidden"]):
         return "withheld" if row["hidden"] else "shown"
     if row["trust"] == Trust.STALE != row["was_trust"]:

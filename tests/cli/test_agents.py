@@ -37,7 +37,7 @@ ADDS = """
 TAKES_BACK = """
     delete, delete-from, bulk, edit, set, pin, unpin, suppress, unsuppress, dispute, stale,
     knowledge-update, knowledge-delete, statement-delete, revert, undo, redo, sessions edit,
-    graph merge, goal done, regenerate, retention apply, jobs retry, jobs drop, review defer, disconnect
+    graph merge, graph dismiss, graph restore, graph remove, goal done, regenerate, retention apply, jobs retry, jobs drop, review defer, disconnect
 """
 # Withdraws a memory for good, as users ask their agent to; nothing that was said in a session.
 FORGETS = "forget"

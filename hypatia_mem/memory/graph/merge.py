@@ -1,21 +1,22 @@
 """Two names for one thing become one: every statement, synonym, tag and scope of the second goes to
 the first, and both names find it from then on.
 
-``plan_merge`` is pure and says everything that would happen; ``merge`` plans and does it in one
+``plan_merge`` is pure and says what becomes of the two; ``merge`` plans and does it in one
 transaction under one operation, so that a kill leaves all of it or nothing, and undoing that
-operation brings both back.
+operation brings both back. A dry run does it too, and takes it back.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.errors import Refused, UsageError
+from hypatia_mem.memory.blast import Blast, reached
 from hypatia_mem.memory.graph.selecting import Found, resolve
 from hypatia_mem.model import PERSON_CHANNELS, Author, Entry, Outcome, Trust
 from hypatia_mem.store import edges as reading
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.gateway import Transaction
 
-__all__ = ["MergePlan", "merge", "plan_merge", "preview"]
+__all__ = ["NEVER", "MergePlan", "merge", "plan_merge"]
 
 _Row = Mapping[str, Any]
 # These stand for something that was said at one place and time: two of them are never one thing.
-_NEVER = frozenset({"message", "session", "summary"})
+NEVER = frozenset({"message", "session", "summary"})
 _KIND_TAGS = frozenset({"rule", "taboo", "summary", "session", "message", "archive"})
 _DOUBTED = frozenset({Trust.DISPUTED, Trust.STALE})
 # Of two verdicts about the same triple the one that somebody thought about holds.
@@ -61,6 +62,7 @@ class MergePlan:
     also: tuple[str, ...] = ()  # what else has the second name as a synonym
     op_id: str = ""
     asked: tuple[Found, ...] = ()
+    blast: Blast = field(default_factory=lambda: Blast("merge", ()))  # what stands on them
 
 
 def plan_merge(
@@ -80,7 +82,7 @@ def plan_merge(
     a question about two names without entries. Raises Refused for what is never merged.
     """
     for entry in (kept, lost):
-        if entry is not None and entry.kind in _NEVER:
+        if entry is not None and entry.kind in NEVER:
             raise Refused(
                 f"{entry.name!r} is a {entry.kind}: it stands for what was said, and is not merged"
             )
@@ -105,11 +107,6 @@ def plan_merge(
     )
 
 
-def preview(store: Store, a: str, b: str, scopes: Sequence[str] | None) -> MergePlan:
-    """Return what ``merge`` would do. Raises NotFound, Refused, UsageError."""
-    return _planned(store, a, b, scopes)
-
-
 def merge(
     home: Path,
     a: str,
@@ -117,26 +114,30 @@ def merge(
     *,
     scopes: Sequence[str] | None,
     force: bool = False,
+    dry_run: bool = False,
     author: Author,
     now: datetime,
 ) -> MergePlan:
     """Merge ``b`` into ``a``; both are names or synonyms as seen from ``scopes``.
 
     Raises NotFound, UsageError, and Refused: for messages, sessions and summaries, for a name that
-    was forgotten, and without ``force`` when scopes or kinds differ. Then nothing has changed.
+    was forgotten, and without ``force`` when scopes or kinds differ. Then nothing has changed. A
+    ``dry_run`` says all of it, also what needs ``force``.
     """
-    from hypatia_mem.memory.curate import changing
+    from hypatia_mem.memory import curate
 
-    with changing(home, author, now) as (store, txn):
-        plan = _planned(store, a, b, scopes)
+    with curate.changing(home, author, now, dry_run=dry_run) as (store, txn):
+        since, plan = txn.seq, _planned(store, a, b, scopes)
         _refuse_settling(store, plan, author)
-        if plan.doubts and not force:
+        if plan.doubts and not force and not dry_run:
             raise Refused(
                 f"not merged: {'; '.join(plan.doubts)}",
                 hint="Look with --dry-run; --force merges all the same.",
             )
         _write(txn, plan)
-        return replace(plan, op_id=txn.op_id)
+        blast = reached(txn, since, "merge", [plan.keep, plan.gone], dry_run=dry_run)
+        curate.leave_behind(home, store, blast)
+        return replace(plan, op_id=blast.op_id, blast=blast)
 
 
 # ----------------------------------------------------------------------------------------------
