@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hypatia_mem.store.branches import Forest
     from hypatia_mem.store.connection import Store
 
-__all__ = ["Forked", "Grown", "fork", "make_head", "tree"]
+__all__ = ["Forked", "Grown", "fork", "make_head", "spared", "tree"]
 
 EDITED = "edited"  # the flag of a message that was written anew beside another one
 _NEAR = 3  # places: a tool's call and its result stand no further apart
@@ -161,6 +161,28 @@ def make_head(
             )
         txn.edit_session(session.id, headed_at=now)
         return before, "" if dry_run else txn.op_id
+
+
+def spared(store: Store, sessions: Sequence[str]) -> dict[str, list[str]]:
+    """Return what stays when these sessions are deleted, each with the branches that need it.
+
+    Messages that another branch reads, by name, and by id the session that they are of: its row is
+    where the branch hangs.
+    """
+    from hypatia_mem.store import branches
+
+    there = branches.forest(store)
+    kept = branches.needed(store, sessions, sessions)
+    stays = dict(kept)
+    for one in sessions:
+        under = [each.id for each in there.children(one) if each.id not in sessions]
+        if under and (there.branch(one).forked_from or any(_is_of(name, one) for name in kept)):
+            stays[one] = under
+    return stays
+
+
+def _is_of(name: str, session_id: str) -> bool:
+    return name.removeprefix("msg-").rpartition("-")[0] == session_id
 
 
 def tree(home: Path, session_id: str, *, scopes: Sequence[str] | None) -> list[Grown]:

@@ -12,14 +12,14 @@ it does not come back when the transcript is read or the spool is replayed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import Refused, UsageError
-from hypatia_mem.memory import curate, guard, targets
+from hypatia_mem.memory import branching, curate, guard, targets
 from hypatia_mem.memory.blast import Blast, Reached
 from hypatia_mem.memory.targets import Target
 from hypatia_mem.model import PERSON_CHANNELS, Author, Channel
@@ -143,27 +143,41 @@ def delete_in(
     reason: str = "delete",
     dry_run: bool = False,
 ) -> Blast:
-    """Delete inside a transaction that is already open; raises as ``delete`` does."""
-    from hypatia_mem.store import aiming, followers, withdrawing
+    """Delete inside a transaction that is already open; raises as ``delete`` does.
+
+    Of a session that others branched off stays what they share: it is archived then, not deleted.
+    """
+    from hypatia_mem.store import aiming, branches, followers, withdrawing
 
     if reason not in REASONS:
         raise UsageError(f"{reason[:40]!a} is no reason; use one of {', '.join(REASONS[1:])}")
     targets.within(wanted, scopes, txn.author)
-    names = list(dict.fromkeys(name for one in wanted for name in one.entries))
+    sessions = [one.session for one in wanted if one.session]
+    spared = branching.spared(store, sessions) if sessions else {}
+    names = list(
+        dict.fromkeys(
+            name for one in wanted for name in one.entries if not (one.session and name in spared)
+        )
+    )
     held = guard.refuse_held(store, names, author=txn.author, now=txn.now, dry_run=dry_run)
     triples = [one.statement for one in wanted if one.statement]
-    sessions = [one.session for one in wanted if one.session]
     keep = _keeps_orphans(home)
     gone = withdrawing.withdraw(txn, names, reason=reason, unwanted=True, keep=keep)
     left = [one for one in triples if one not in gone.statements]
     for parts in aiming.triples(store, left):
         txn.delete_statement(*parts)
+    left_over = [one for one in sessions if one not in spared]
     for session_id in sessions:
-        followers.delete_session(txn, session_id)
+        if session_id in spared:
+            txn.edit_session(session_id, archived=True)
+        else:
+            followers.delete_session(txn, session_id)
     if not dry_run:
         hidden = [one.name for one in gone.marked]
         _leave_index(home, [*gone.names, *hidden, *gone.statements, *triples])
-    blast = _blast(gone, wanted, (*triples, *gone.statements), sessions)
+    blast = _blast(gone, wanted, (*triples, *gone.statements), left_over)
+    said = {one.session_id for one in gone.entries if one.kind == "message"}
+    blast = _of_branches(store, blast, branches.needed(store, said, sessions), spared)
     return replace(blast, held=tuple(held), op_id="" if dry_run else txn.op_id)
 
 
@@ -296,6 +310,34 @@ def sweep(home: Path, *, now: datetime) -> tuple[str, ...]:
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _of_branches(
+    store: Store,
+    blast: Blast,
+    readers: Mapping[str, Sequence[str]],
+    spared: Mapping[str, Sequence[str]],
+) -> Blast:
+    """Say which branches lose a message, too, and which keep what of a session that goes."""
+    targets_ = tuple(
+        replace(one, why=f"{_branches(readers[one.name])} it, too") if one.name in readers else one
+        for one in blast.targets
+        if one.name not in spared
+    )
+    kept = [
+        Reached(one.name, one.kind, one.scopes, f"{_branches(spared[one.name])} it")
+        for one in sorted(store.entries(spared), key=lambda entry: (entry.session_id, entry.turn))
+    ]
+    rows = [session for name in spared if (session := store.session(name)) is not None]
+    kept += [
+        Reached(one.id, "session", (one.project,), f"archived: {_branches(spared[one.id])} it")
+        for one in rows
+    ]
+    return replace(blast, targets=targets_, kept=(*blast.kept, *kept))
+
+
+def _branches(ids: Sequence[str]) -> str:
+    return f"the branch {ids[0]} reads" if len(ids) == 1 else f"{', '.join(ids)} read"
 
 
 def _keeps_orphans(home: Path) -> bool:

@@ -83,6 +83,12 @@ def onward(store: Store, text: str, *, branch: bool = False) -> list[Target]:
         after = aiming.later(store, entry, level)
         return [Target(one.name, one.kind, (one.name,), scopes=one.scopes) for one in after]
     turn = entry.turn or 0
+    if first.kind == "turns" and entry.session_id != text.strip().rpartition(":")[0]:
+        raise UsageError(
+            f"{entry.name} is shared with session {entry.session_id}: what comes after it is read"
+            " by more than one branch",
+            hint=f"From there on in every branch: hypatia-mem delete-from {entry.name}",
+        )
     if branch:
         turns = followers.branch(store, entry.session_id, turn)
     else:
@@ -124,15 +130,17 @@ def _whole(store: Store, session: Session) -> Target:
 
 
 def _turns(store: Store, text: str) -> Target | None:
-    from hypatia_mem.store import aiming
+    from hypatia_mem.store import branches
 
     id_, colon, places = text.rpartition(":")
     session = store.session(id_) if colon else None
     if session is None:
         return None
-    count = aiming.last_turn(store, id_)
-    wanted = [f"msg-{id_}-{turn}" for turn in chosen(places, count, "this session")]
-    there = sorted(store.entries(wanted), key=lambda one: one.turn or 0)
+    all_ = branches.forest(store)
+    count = branches.length(store, id_, all_)
+    wanted = branches.names_at(store, id_, chosen(places, count, "this session"), all_)
+    found = {one.name: one for one in store.entries(wanted)}
+    there = [found[name] for name in wanted if name in found]
     if not there:
         raise NotFound(f"the turns {places} of session {id_!r} were deleted already")
     scopes = dict.fromkeys(scope for one in there for scope in one.scopes)

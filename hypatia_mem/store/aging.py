@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from hypatia_mem.store import sources
+from hypatia_mem.store import branches, sources
 from hypatia_mem.store.episodes import MADE_ANEW
 
 if TYPE_CHECKING:
@@ -40,7 +40,22 @@ def aged(store: Store, scope: str) -> list[Aged]:
         """,
         [scope],
     ).fetchall()
-    return [Aged(str(id_), last, int(count), bool(pinned)) for id_, last, count, pinned in found]
+    aged_ = [Aged(str(id_), last, int(count), bool(pinned)) for id_, last, count, pinned in found]
+    return sorted(_with_branches(store, aged_), key=lambda one: one.last, reverse=True)
+
+
+def _with_branches(store: Store, found: Sequence[Aged]) -> list[Aged]:
+    """Return sessions as old as the youngest branch that shares what was said in them."""
+    there = branches.forest(store)
+    made = {one.id: one for one in found}
+    for one in map(there.branch, there):
+        for span in there.spans(one.id):
+            if span.session in made:
+                below = made[span.session]
+                last = max(below.last, one.updated_at or below.last)
+                pinned = below.pinned or one.pinned
+                made[span.session] = replace(below, last=last, pinned=pinned)
+    return list(made.values())
 
 
 def messages_of(store: Store, scope: str, sessions: Sequence[str]) -> list[str]:

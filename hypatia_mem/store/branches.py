@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypatia_mem.model import Entry, Message, Session
-from hypatia_mem.store import episodes, rows, sources
+from hypatia_mem.store import aiming, episodes, rows, sources
 from hypatia_mem.store.hidden import FILE, Turns
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = [
     "hidden_names",
     "latest",
     "length",
+    "names_at",
     "needed",
     "newest",
     "origin",
@@ -71,6 +72,8 @@ class Branch:
     reason: str = ""
     headed_at: datetime | None = None
     turns: int = 0
+    updated_at: datetime | None = None
+    pinned: bool = False
 
 
 class _Span(NamedTuple):
@@ -233,7 +236,8 @@ def forest(store: Store) -> Forest:
     """Return all branches of a store; without any there is nothing to ask further."""
     found = store.run(
         """
-        SELECT id, project, forked_from, forked_at, fork_gaps, fork_reason, headed_at, turns
+        SELECT id, project, forked_from, forked_at, fork_gaps, fork_reason, headed_at, turns,
+               updated_at, pinned
         FROM session
         WHERE (forked_from <> '' AND (forked_at > 0 OR headed_at IS NOT NULL))
            OR id IN (
@@ -253,6 +257,8 @@ def forest(store: Store) -> Forest:
             row["fork_reason"] or "",
             row["headed_at"],
             row["turns"],
+            row["updated_at"],
+            row["pinned"],
         )
         for row in found
     ]
@@ -393,7 +399,7 @@ def length(store: Store, session_id: str, of: Forest | None = None) -> int:
     found = [
         (span.base + min(last, span.last or _FAR))
         for span in there.spans(session_id)
-        if (last := _last_turn(store, span.session))
+        if (last := aiming.last_turn(store, span.session))
     ]
     return max(found, default=0)
 
@@ -402,6 +408,23 @@ def with_length(row: Mapping[str, Any]) -> tuple[Session, int]:
     """Return the session of a row, and how many messages it has with those that it shares."""
     session = rows.session_of(row)
     return session, row["turns"] + shared(session.forked_at, session.fork_gaps)
+
+
+def names_at(
+    store: Store, session_id: str, places: Sequence[int], of: Forest | None = None
+) -> list[str]:
+    """Return the names of the messages that a session reads at these places, in order."""
+    there = of or forest(store)
+    wanted = sorted(places)
+    found: list[str] = []
+    for span in there.spans(session_id):
+        last = _FAR if span.last is None else span.last
+        found += [
+            f"msg-{span.session}-{place - span.base}"
+            for place in wanted
+            if span.base < place <= span.base + last and place not in span.gaps
+        ]
+    return found
 
 
 def shared(forked_at: int, gaps: str) -> int:
@@ -515,15 +538,18 @@ def write(store: Store, folder: Path, key: Key) -> None:
     temporary.replace(folder / FILE)
 
 
-def needed(store: Store, sessions: Sequence[str]) -> dict[str, list[str]]:
-    """Return, by message of these sessions, the branches beside them that still read it."""
+def needed(
+    store: Store, sessions: Collection[str], without: Collection[str] = ()
+) -> dict[str, list[str]]:
+    """Return, by message of these sessions, the other branches that read it, none of ``without``.
+
+    A branch is named once for each message of its ancestors that it shares.
+    """
     there = forest(store)
     found: dict[str, list[str]] = {}
     for one in there:
-        if one in sessions:
-            continue
-        for span in there.spans(one):
-            if span.session in sessions:
+        for span in there.spans(one) if one not in without else ():
+            if span.session in sessions and span.session != one:
                 kept = [Turns(span.session, first, last) for first, last in _runs(span)]
                 for name in _messages(store, kept):
                     found.setdefault(name, []).append(one)
@@ -646,10 +672,3 @@ def _about(store: Store, names: Sequence[str]) -> list[tuple[str, str, str]]:
         [list(names), list(_JOINTS)],
     ).fetchall()
     return [(str(triple), str(subject), str(object_)) for triple, subject, object_ in found]
-
-
-def _last_turn(store: Store, session_id: str) -> int:
-    found = store.execute(
-        "SELECT coalesce(max(turn), 0) FROM message WHERE session_id = ?", [session_id]
-    ).fetchone()
-    return int(found[0]) if found else 0

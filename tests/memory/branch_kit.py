@@ -11,9 +11,7 @@ NOW = datetime(2026, 11, 30, 12)
 PERSON = Author(Channel.CLI_PERSON, "ada")
 AGENT = Author(Channel.CLI_AGENT, "claude")
 HEARD = Author(Channel.TRANSCRIPT)
-WORDS = (
-    "amber birch cedar daisy elder fennel ginger hazel ivy juniper kelp larch maple nettle olive"
-).split()
+WORDS = ["amber", "birch", "cedar", "daisy", "elder", "fennel", "ginger", "hazel", "ivy", "juniper", "kelp", "larch", "maple", "nettle", "olive"]
 
 
 def said(session, words, *, first=1, begin=NOW - timedelta(days=2), **more):
@@ -51,6 +49,6 @@ def rows(home, *tables):
     """Return all of some tables, so that two states can be compared."""
     with open_store(home, write=False) as store:
         return {
-            table: store.run(f"SELECT * FROM {table} ORDER BY ALL")  # noqa: S608
+            table: store.run(f"SELECT * FROM {table} ORDER BY ALL")
             for table in tables or ("entry", "statement", "message", "session", "version")
         }

@@ -414,3 +414,80 @@ def test_a_deleted_branch_takes_nothing_of_the_original(home):
     assert [row for row in after["message"] if row["session_id"] == "s-1"] == before["message"]
     curate.refresh(home)
     assert found(home, "s-1") == set(WORDS[:12])
+
+
+def test_deleting_the_original_keeps_what_a_branch_needs_and_says_so_before(home):
+    talk(home)
+    made = fork(home, at="4")
+    before = rows(home)
+    how = {"scopes": None, "author": PERSON, "now": NOW}
+    tried = propagation.delete(home, ["s-1"], dry_run=True, **how)
+    assert rows(home) == before
+    assert [one.name for one in tried.targets] == [f"msg-s-1-{n}" for n in range(5, 13)]
+    assert [(one.name, one.why) for one in tried.kept] == [
+        *((f"msg-s-1-{n}", f"the branch {made.id} reads it") for n in range(1, 5)),
+        ("s-1", f"archived: the branch {made.id} reads it"),
+    ]
+    done = propagation.delete(home, ["s-1"], **how)
+    assert (done.targets, done.kept) == (tried.targets, tried.kept)
+    assert read(home, made.id) == list(WORDS[:4])
+    with open_store(home, write=False) as store:
+        assert [one.id for one, _ in store.sessions()] == [made.id]
+    history.undo(home, done.op_id, author=PERSON, now=NOW + timedelta(seconds=1))
+    assert read(home, "s-1") == list(WORDS[:12])
+    both = propagation.delete(home, ["s-1", made.id], **how)
+    assert not both.kept
+    with open_store(home, write=False) as store:
+        assert not store.live_entries(f"msg-s-1-{n}" for n in range(1, 13))
+
+
+def test_a_branch_between_two_stays_as_long_as_something_hangs_on_it(home):
+    """Else nobody would know any more what the last one shares."""
+    talk(home)
+    middle = fork(home, at="4")
+    go_on(home, middle.id, "maple", "nettle")
+    last = fork(home, middle.id, at="2")
+    propagation.delete(home, [middle.id], scopes=None, author=PERSON, now=NOW)
+    assert read(home, last.id) == ["amber", "birch"]
+    with open_store(home, write=False) as store:
+        assert store.session(middle.id).archived
+        assert not store.live_entries([f"msg-{middle.id}-1", f"msg-{middle.id}-2"])
+
+
+def test_who_deletes_a_shared_message_is_told_who_reads_it(home):
+    talk(home)
+    made = fork(home, at="4")
+    how = {"scopes": None, "author": PERSON, "now": NOW, "dry_run": True}
+    gone = propagation.delete(home, [f"{made.id}:2", "msg-s-1-9"], **how)
+    assert [(one.name, one.why) for one in gone.targets] == [
+        ("msg-s-1-2", f"the branch {made.id} reads it, too"),
+        ("msg-s-1-9", ""),
+    ]
+
+
+def test_turns_of_a_branch_are_named_as_it_is_read(home):
+    talk(home)
+    made = fork(home, at="4")
+    go_on(home, made.id, "maple", "nettle")
+    how = {"scopes": None, "author": PERSON, "now": NOW, "dry_run": True}
+    gone = propagation.delete(home, [f"{made.id}:4-5"], **how)
+    assert {one.name for one in gone.targets} == {"msg-s-1-4", f"msg-{made.id}-1"}
+    with pytest.raises(UsageError, match="there is no place 7"):
+        propagation.delete(home, [f"{made.id}:7"], **how)
+    with pytest.raises(UsageError, match="read by more than one branch"):
+        propagation.delete_onward(home, f"{made.id}:3", **how)
+    onward = propagation.delete_onward(home, f"{made.id}:5", **how)
+    assert [one.name for one in onward.targets] == [f"msg-{made.id}-{n}" for n in (1, 2)]
+
+
+def test_an_old_session_is_as_old_as_the_youngest_branch_that_shares_it(home):
+    from hypatia_mem.config import Settings
+    from hypatia_mem.memory import retention
+
+    talk(home)
+    talk(home, "s-2")
+    settings = Settings(retention_days=1, retention_sessions=0)
+    later = NOW + timedelta(days=30)
+    fork(home, "s-1", at="4", now=later)
+    let = retention.apply(home, settings, "app", dry_run=True, author=PERSON, now=later)
+    assert let.sessions == ("s-2",)
