@@ -478,11 +478,11 @@ def origin(
     there = forest(store)
     places = {there.base(session) + turn: session for session, turn in repeated}
     last = max(places)
-    parent = said if said and store.session(said) is not None else places[last]
-    if parent == session_id or session_id in {one.id for one in there.chain(parent)}:
-        parent = places[last]
-        if session_id in {one.id for one in there.chain(parent)}:
-            return None
+    parent = places[last]
+    if said and store.session(said) is not None and parent in _ids(there.chain(said)):
+        parent = said  # it shares that message itself, and has said nothing of its own yet
+    if session_id in _ids(there.chain(parent)):
+        return None
     before = there.branch(session_id)
     until = max(last, before.forked_at)
     gaps = set(before.gaps) | set(range(before.forked_at + 1, until + 1))
@@ -557,6 +557,10 @@ def needed(
 
 
 # --------------------------------------------------------------------------------------------------
+
+
+def _ids(some: Iterable[Branch]) -> set[str]:
+    return {one.id for one in some}
 
 
 def _unread(one: Branch, span: _Span | None) -> list[Turns]:

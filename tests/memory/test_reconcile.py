@@ -375,7 +375,7 @@ class TestOddTurns:
         new = line("user", "on the fork", 9, "p9")
         plan = session.see([*HELLO, new], [prompt("on the fork", 9, "p9")], elsewhere=elsewhere)
         assert session.said == ["on the fork"]
-        assert plan.forked_from == "mother"
+        assert plan.repeated == (("mother", 1), ("mother", 1))
 
 
 class TestGrowing:

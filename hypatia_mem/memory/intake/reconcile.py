@@ -76,16 +76,14 @@ class Plan:
     ``store`` in order; ``waiting`` are the records that must be read again, not before
     ``again_at_ns``; ``unfinished`` tells that a message of the transcript was held back because
     it may still grow (it comes again with the next fold); ``typed`` are the ids of messages that
-    a hook saw, so that their words are a person's own; ``forked_from`` is the session whose lines
-    the transcript repeats, ``repeated`` the (session, turn) of each. Every record not in
-    ``waiting`` is dealt with.
+    a hook saw, so that their words are a person's own; ``repeated`` are the (session, turn) of
+    those lines that it repeats of other sessions. Every record not in ``waiting`` is dealt with.
     """
 
     store: tuple[Message, ...] = ()
     amend: tuple[Amendment, ...] = ()
     waiting: tuple[Record, ...] = ()
     unfinished: bool = False
-    forked_from: str = ""
     repeated: tuple[tuple[str, int], ...] = ()
     typed: frozenset[str] = frozenset()
     again_at_ns: int | None = None
@@ -183,7 +181,6 @@ class _Planner:
             amend=tuple(self.amend),
             waiting=waiting,
             unfinished=bool(held),
-            forked_from=self.repeated[0][0] if self.repeated else "",
             repeated=tuple(self.repeated),
             typed=self._typed(alone),
             again_at_ns=again_at,

@@ -169,7 +169,7 @@ def _session(one: Work, plan: reconcile.Plan, scope: str, title: str, now: datet
         cwd=next((r.dir for r in one.records if r.dir), "") or facts.cwd,
         git_branch=facts.git_branch,
         transcript_path=one.transcript_path,
-        forked_from=facts.forked_from or plan.forked_from,
+        forked_from=facts.forked_from,
         started_at=min((t for t in [*times, facts.started_at] if t), default=None),
         updated_at=_latest([*times, facts.updated_at], now),
         ended_at=when(ends[-1]) if ends else None,
