@@ -47,7 +47,13 @@ def held(
 
 
 def refuse_held(
-    store: Store, names: Sequence[str], *, author: Author, now: datetime, dry_run: bool = False
+    store: Store,
+    names: Sequence[str],
+    *,
+    author: Author,
+    now: datetime,
+    dry_run: bool = False,
+    hint: str = "Wait until it has ended, or let --after do that for you.",
 ) -> list[tuple[str, str]]:
     """Raise SessionRuns when a running session depends on one of these names.
 
@@ -58,8 +64,7 @@ def refuse_held(
         name, session = found[0]
         raise SessionRuns(
             f"{name!r} is part of session {session}, which is running",
-            hint="Wait until it has ended, or let --after do that for you."
-            f" One without a sign of life for {HOLD.seconds // 60} minutes holds nothing.",
+            hint=f"{hint} One without a sign of life for {HOLD.seconds // 60} minutes holds nothing.",
         )
     return found
 

@@ -220,7 +220,7 @@ def _revert(home: Path, name: str, given: _Given, who: _Given) -> None:
 def _accept(home: Path, name: str, given: _Given, who: _Given) -> None:
     from hypatia_mem.memory import review
 
-    review.accept(home, [name], **given, trust=Trust(given.pop("trust")), **who)
+    review.accept(home, [name], trust=Trust(given.pop("trust")), **given, **who)
 
 
 def _merge(home: Path, name: str, given: _Given, who: _Given) -> None:

@@ -119,7 +119,8 @@ def apply(
     with curate.changing(home, by, now, dry_run=dry_run) as (store, txn):
         from hypatia_mem.store import aging, withdrawing
 
-        guard.refuse_held(store, plan.drop, author=author, now=now)
+        later = "Let go of what is old when it has ended."
+        guard.refuse_held(store, plan.drop, author=author, now=now, dry_run=dry_run, hint=later)
         stays = [name for one in plan.years for name in one.digests]
         covering = aging.standing_on(store, stays)
         if not dry_run:
