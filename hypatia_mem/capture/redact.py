@@ -138,10 +138,13 @@ def _redact_once(text: str, whole: View) -> tuple[str, bool]:
         return text, changed or more
     parts = _PLACEHOLDER().split(text)
     whole = View("\n".join(parts[::2]), whole)
+    same: dict[str, str] = {}  # what stands between secrets is often the same
     for number in range(0, len(parts), 2):
-        if len(parts[number]) > 3:
-            parts[number], more = _apply(parts[number], _find(View(parts[number], whole)))
+        part = parts[number]
+        if len(part) > 3 and part not in same:
+            same[part], more = _apply(part, _find(View(part, whole)))
             changed = changed or more
+        parts[number] = same.get(part, part)
     return "".join(parts), changed
 
 

@@ -112,9 +112,16 @@ _NAME_END = later(_NAME_ENDS)
 _OPERATORS = r"""[ \t"'`\])*?!\\]{0,8}(=>|:=|->|={1,3}|!==?|value=|[:：＝|>,(])[ \t*]{0,12}(\n?[ \t*]{0,12})"""
 _IS = r"[ \t]{1,3}(?:is|ist|est|es)[ \t:]{1,3}"
 _GAP = r"[ \t]{1,3}(?:(?:->|[-–—→(])[ \t]{0,2})?"
+_SAID_VERB = r"(?:is|was|ist|lautet|war|est|es|era|é)"
 _VERBS = (
-    r"(?:[ \t]{1,3}[^\s.,;:=]{1,24}){0,4}?[ \t*`\"']{1,3}(?:is|was|ist|lautet|war|est|es|era|é)"
+    rf"(?:[ \t]{{1,3}}[^\s.,;:=]{{1,24}}){{0,4}}?[ \t*`\"']{{1,3}}{_SAID_VERB}"
     r"(?:[ \t]{1,3}(?:now|jetzt|set to|changed to|maintenant|ahora)){0,1}[ \t:]{1,3}"
+)
+# Where that can match: a verb behind so many words, or a quote or a star so near that it may be
+# what the verb stands behind.
+_NEAR_VERBS = (
+    rf"(?:[ \t]{{1,3}}+[^\s.,;:=]{{1,24}}+){{0,4}}?[ \t]{{1,3}}{_SAID_VERB}[ \t:]"
+    r"|[^\n.,;:=*`\"']{0,120}+[*`\"']"
 )
 _SCRIPT_VERBS = r"[ \t]{0,2}[一-鿿ぁ-んァ-ヶ]{0,6}?(?:是|为|為|は|が|改成|改为|を)?[ \t]{0,2}"
 _OPENING = r"""["'`“‘«「『]"""
@@ -123,7 +130,7 @@ _TELLING = {
     "T": _IS,
     "C": rf"{_SCRIPT_VERBS}(?:{_OPENING}|[!-~]{{4}})",
     # "password hunter2": a digit or a mark in the next word.
-    "P": rf"{_VERBS}|{_GAP}(?:{_OPENING}|[^\s\"'`<>,;&|）。，、；]{{0,1000}}?[^a-z\s\"'`<>,;&|_.:/?()-])",
+    "P": rf"{_NEAR_VERBS}|{_GAP}(?:{_OPENING}|[^\s\"'`<>,;&|）。，、；]{{0,1000}}?[^a-z\s\"'`<>,;&|_.:/?()-])",
 }
 
 
@@ -138,7 +145,7 @@ def _gate(word: str, kind: str) -> Later:
     phrase = rf"|{_PHRASES}" if word == "passphrase" else ""
     return later(
         rf"{name}(?=(?>{_NAME_ENDS})(?:{_OPERATORS}|{_TELLING[kind]}{phrase})"
-        rf"|(?<=[a-z0-9_.$-]{name})(?>{_NAME_ENDS})[ \t]{before})"
+        rf"|(?<=[a-z0-9_.$-]{name})(?>{_NAME_ENDS})[ \t]{{1,4}}[\"']?[^\s\"'|>&-]{before})"
     )
 
 
@@ -310,7 +317,10 @@ def _after_verb(text: str, place: int, kind: str) -> tuple[int, int] | None:
             return start, start + len(found[0].rstrip(".,;:)"))
         return None
     # Only a password is told with so few words between: a token's sentence is about tokens.
-    match = (_VERB if kind == "P" else _TOKEN_VERB)().match(text, place)
+    if kind != "P":
+        match = _TOKEN_VERB().match(text, place)
+    else:
+        match = _VERB().match(text, place) if _NEAR_VERB().match(text, place) else None
     start = match.end() if match else place
     if not match:
         gap = _SPACE().match(text, place) if kind == "P" else None
@@ -329,7 +339,8 @@ def _after_verb(text: str, place: int, kind: str) -> tuple[int, int] | None:
     return None
 
 
-_VERB, _TOKEN_VERB, _SCRIPT_VERB = later(_VERBS), later(_IS), later(_SCRIPT_VERBS)
+_VERB, _NEAR_VERB = later(_VERBS), later(_NEAR_VERBS)
+_TOKEN_VERB, _SCRIPT_VERB = later(_IS), later(_SCRIPT_VERBS)
 _SPACE, _PRINTABLE = later(_GAP), later(r"[!-~]{4,200}")
 _MINE = ("my", "our", "the", "mein", "das", "mon", "mi")
 

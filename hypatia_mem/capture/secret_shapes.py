@@ -326,6 +326,7 @@ _COMMANDS = tuple(
         ("machine ", r"[ \t]password[ \t]([^\s\"']{3,100})"),
     )
 )
+_FEW = 64  # commands of a kind that are looked at each for itself
 _LINE = 400  # characters of a command's line that are looked at
 
 
@@ -333,10 +334,16 @@ def commands(view: View) -> Iterator[Span]:
     """Command lines that take a password by a letter, not by a word."""
     text, lowered = view.text, view.lowered
     for command, pattern in view.among(_COMMANDS):
-        for at in positions(lowered, command):
-            newline = text.find("\n", at, at + _LINE)
-            stop = min(len(text), at + _LINE) if newline < 0 else newline
-            match = pattern().search(text, at + len(command) - 1, stop)
+        ahead = -1  # of many commands: where the next password that no line's end cuts off begins
+        for count, at in enumerate(positions(lowered, command)):
+            begin, stop = at + len(command) - 1, min(len(text), at + _LINE)
+            if count > _FEW and ahead < begin:
+                found = pattern().search(text, begin)
+                ahead = found.start() if found else len(text)
+            if ahead >= stop:
+                continue
+            newline = text.find("\n", at, stop)
+            match = pattern().search(text, begin, stop if newline < 0 else newline)
             if match and is_secret(match[1].rstrip("`,;)"), "P", ENV):
                 yield match.start(1), match.start(1) + len(match[1].rstrip("`,;)")), "password"
 
