@@ -29,7 +29,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from hypatia_mem.capture import paths, spool  # noqa: E402 - the clone, not an installed version
+from hypatia_mem.capture import keyed, paths, spool  # noqa: E402 - the clone, not an installed version
 
 SCRIPT = str(REPOSITORY / "hooks" / "hook.py")
 SESSION = "24f0694b-985c-455c-bc0c-0f47428c6403"
@@ -89,6 +89,27 @@ def text(size: int) -> str:
     return (WORDS * (size // len(WORDS) + 1))[:size]
 
 
+def with_keys(home: Path, project: Path, count: int = 50) -> dict[str, str]:
+    """Copy a home and give the project so many entries that words of a prompt call up."""
+    copy = home.with_name("with-keys")
+    shutil.copytree(home, copy, symlinks=True)
+    items = [
+        keyed.Item(
+            f"{number:024x}",
+            [f"word{number}", f"another{number}"],
+            {"not-any": ["staging"]},
+            sticky=3,
+            text=f"- rule:number-{number}:\n> {text(300)}",
+            units=330,
+        )
+        for number in range(count)
+    ]
+    (copy / paths.BRIEFS / keyed.ANY).touch()
+    path = keyed.table_path(str(copy), paths.find_root(str(project)).key)
+    keyed.write(path, keyed.table(items))
+    return {"HYPATIA_MEM_HOME": str(copy)}
+
+
 def cases(python: str, project: Path, no_worker: dict[str, str], mark: Path) -> list[Case]:
     """Return every case; the first is the base of all ratios."""
     hook = [python, "-I", "-S", SCRIPT]
@@ -100,6 +121,12 @@ def cases(python: str, project: Path, no_worker: dict[str, str], mark: Path) -> 
         return event("Stop", stop_hook_active=False, last_assistant_message=text(size))
 
     start = event("SessionStart", source="startup", cwd=str(project))
+    keys = with_keys(Path(no_worker["HYPATIA_MEM_HOME"]), project)
+
+    def prompt(words: str) -> bytes:
+        return event("UserPromptSubmit", prompt=words, cwd=str(project))
+
+    called = prompt(text(700) + "word1 word7 word9")
     found = [
         Case(BASE, [python, "-I", "-S", "-c", "pass"]),
         of("UserPromptSubmit, 800 B", event("UserPromptSubmit", prompt=text(800)), 1.6),
@@ -108,6 +135,8 @@ def cases(python: str, project: Path, no_worker: dict[str, str], mark: Path) -> 
         of("prompt with a secret", event("UserPromptSubmit", prompt=text(700) + SECRET), 3.0),
         of("remember: ...", event("UserPromptSubmit", prompt="remember: never mock the db"), 0),
         of("SessionStart, 9 KB brief", start, 2.0),
+        Case("prompt, 50 with keys, none said", hook, prompt(text(800)), 2.0, keys),
+        Case("prompt, 50 with keys, 3 told", hook, called, 2.5, keys),
         Case("Stop, 2 KB, starting a worker", hook, stop(2000), forget=mark),
     ]
     for name, arguments in (("node", ["-e", "0"]), ("true", [])):
@@ -185,14 +214,14 @@ def report(found: list[Case]) -> list[dict[str, object]]:
     """Print the table; return its rows."""
     base = found[0]
     rows: list[dict[str, object]] = []
-    print(f"{'':30} {'CPU ms':>7} {'p95':>7} {'ratio':>6} {'budget':>6} {'wall ms':>8} {'p95':>7}")
+    print(f"{'':32} {'CPU ms':>7} {'p95':>7} {'ratio':>6} {'budget':>6} {'wall ms':>8} {'p95':>7}")
     for case in found:
         cpu, wall = statistics.median(case.cpu), statistics.median(case.wall)
         ratio = cpu / statistics.median(base.cpu)
         budget = f"{case.budget:.1f}" if case.budget else ""
         high_cpu, high_wall = quantile(case.cpu, 0.95), quantile(case.wall, 0.95)
         print(
-            f"{case.name:30} {cpu:7.2f} {high_cpu:7.2f} {ratio:6.2f} {budget:>6} "
+            f"{case.name:32} {cpu:7.2f} {high_cpu:7.2f} {ratio:6.2f} {budget:>6} "
             f"{wall:8.2f} {high_wall:7.2f}"
         )
         rows.append(
