@@ -14,6 +14,8 @@ __all__ = ["Request", "entry_name", "parse"]
 
 _LONGEST_LINE = 2000  # characters; nobody dictates a rule longer than this on one line
 _LONGEST_SLUG = 60
+_TELLING_LINES = 8
+_Row = tuple[tuple[str, ...], str, str]  # stems of which one must be there, pattern, verb
 
 
 class Request:
@@ -52,21 +54,47 @@ def parse(prompt: str) -> Request | None:
     """Return the first request of the prompt, or None when it holds none."""
     if prompt.lstrip().startswith("<task-notification>"):
         return None
+    # Of a long prompt (somebody's log) most lines hold none of the few stems that are in it.
+    lowered = prompt.lower()
+    patterns = [row for row in _PATTERNS if any(stem in lowered for stem in row[0])]
+    stems = {stem for row in patterns for stem in row[0] if stem in lowered}
+    if not stems and not any(row[0] in lowered for row in _ALONE):
+        return None
     lines = list(_spoken_lines(prompt))
+    alone = len(lines) == 1
     for number, line in enumerate(lines):
         stripped = line.strip()
         if not stripped or len(stripped) > _LONGEST_LINE:
             continue
-        more = lines[number + 1 :]
-        request = _parse_line(stripped, alone=len(lines) == 1, more=more)
+        lowered = stripped.lower()
+        if not alone and not any(stem in lowered for stem in stems):
+            continue
+        more = _Below(lines, number + 1)
+        request = _parse_line(stripped, patterns, more, alone=alone)
         if request:
             return request
         # "Works. From now on use tabs": a request may be a line's second sentence.
         for start in _sentence_starts(stripped):
-            request = _parse_line(stripped[start:], alone=False, more=more)
+            request = _parse_line(stripped[start:], patterns, more, alone=False)
             if request:
                 return request
     return None
+
+
+class _Below:
+    """The lines below one: taken only where that one asks for them."""
+
+    __slots__ = ("_lines", "_start")
+
+    def __init__(self, lines: list[str], start: int) -> None:
+        self._lines, self._start = lines, start
+
+    def first(self) -> list[str]:
+        """Return so many that what they say tells whether the whole says anything."""
+        return self._lines[self._start : self._start + _TELLING_LINES]
+
+    def all(self) -> list[str]:
+        return self._lines[self._start :]
 
 
 def _sentence_starts(line: str) -> list[int]:
@@ -112,11 +140,11 @@ def _spoken_lines(prompt: str) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def _parse_line(line: str, *, alone: bool, more: list[str]) -> Request | None:
+def _parse_line(line: str, patterns: list[_Row], more: _Below, *, alone: bool) -> Request | None:
     if line[0] in "\"'`“„«「『<|#$/@{[(*_" and not line.startswith(("* ", "**")):
         return None
     lowered = line.lower()
-    patterns = [row for row in _PATTERNS if any(stem in lowered for stem in row[0])]
+    patterns = [row for row in patterns if any(stem in lowered for stem in row[0])]
     commands = [row for row in _ALONE if row[0] in lowered] if alone else []
     if not patterns and not commands:
         return None
@@ -140,9 +168,7 @@ def _parse_line(line: str, *, alone: bool, more: list[str]) -> Request | None:
     return None
 
 
-def _match(
-    patterns: list[tuple[tuple[str, ...], str, str]], spoken: str, line: str, more: list[str]
-) -> Request | None:
+def _match(patterns: list[_Row], spoken: str, line: str, more: _Below) -> Request | None:
     for _, pattern, verb in patterns:
         match = re.match(pattern, spoken, re.IGNORECASE)
         if match:
@@ -150,14 +176,20 @@ def _match(
     return None
 
 
-def _request(verb: str, match: re.Match[str], line: str, more: list[str]) -> Request | None:
+def _request(verb: str, match: re.Match[str], line: str, more: _Below) -> Request | None:
     text = _trim(match["text"] or "")
-    if not text and verb == "remember":  # "Remember:" and a list below it
-        text = "\n".join(item.strip() for item in more).strip()
-    elif verb == "remember" and line.endswith((":", "：")):
-        bullets = [item.strip() for item in more if re.match(r"\s*(?:[-*•]|\d{1,2}[.)])\s", item)]
-        text = "\n".join([text, *bullets])
     negative = _NOT_REMEMBERED if verb != "forget" else _NOT_FORGOTTEN
+    if not text and verb == "remember":  # "Remember:" and a list below it
+        if re.match(negative, _listed(more.first()), re.IGNORECASE):
+            return None
+        text = _listed(more.all())
+    elif re.match(negative, text, re.IGNORECASE):
+        return None
+    elif verb == "remember" and line.endswith((":", "：")):
+        bullets = [
+            item.strip() for item in more.all() if re.match(r"\s*(?:[-*•]|\d{1,2}[.)])\s", item)
+        ]
+        text = "\n".join([text, *bullets])
     if not _says_something(text) or re.match(negative, text, re.IGNORECASE):
         return None
     if verb == "forget":
@@ -169,6 +201,10 @@ def _request(verb: str, match: re.Match[str], line: str, more: list[str]) -> Req
     if verb == "from now on" and kind == "memory":
         kind = "rule"
     return Request("remember", text, kind, _is_global(line))
+
+
+def _listed(items: list[str]) -> str:
+    return "\n".join(item.strip() for item in items).strip()
 
 
 def _trim(text: str) -> str:
