@@ -10,7 +10,7 @@ import typer
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.blast import After, DryRun, or_later, reach_row, say_reach, settle
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
-from hypatia_mem.cli.output import columns, emit, print_json, say
+from hypatia_mem.cli.output import columns, emit, print_json, say, who
 from hypatia_mem.errors import Refused
 from hypatia_mem.model import PERSON_CHANNELS, Entry, Outcome
 
@@ -294,12 +294,14 @@ def _row(state: State, changed: Sequence[str], withheld: bool) -> dict[str, Any]
         "verb": state.verb,
         "actor": state.actor,
         "channel": state.channel,
+        "by": who(state.actor, state.channel),
         "operation": state.op_id,
         "changed": list(changed),
         "withheld": state.withheld,
         "current": state.replaced_at is None,
         "replaced_at": None if state.replaced_at is None else time_text(state.replaced_at),
         "deleted_by": state.deleted_by or None,
+        "deleter": who(*state.deleter) if state.deleted_by else None,
         "reconstructed": state.reconstructed,
     }
     if not hidden:
@@ -315,18 +317,19 @@ def _row(state: State, changed: Sequence[str], withheld: bool) -> dict[str, Any]
 
 
 def _lines(row: dict[str, Any]) -> list[list[str]]:
-    by = row["actor"] or "-"
     text = "(withheld)" if "content" not in row else _first_line(row["content"])
     if row["reconstructed"]:
         text = f"(reconstructed) {text}"
     said = [
         [
-            f"@{row['version']}", row["at"], row["verb"], f"{by} ({row['channel']})",
+            f"@{row['version']}", row["at"], row["verb"], row["by"],
             row["operation"], ", ".join(row["changed"]) or "-", text,
         ]
     ]  # fmt: skip
     if row["deleted_by"]:
-        said.append(["", row["replaced_at"], "delete", "", row["deleted_by"], "", "(gone)"])
+        said.append(
+            ["", row["replaced_at"], "delete", row["deleter"], row["deleted_by"], "", "(gone)"]
+        )
     return said
 
 

@@ -32,9 +32,20 @@ __all__ = [
     "say",
     "silence_stdout",
     "warn",
+    "who",
 ]
 
 Json: TypeAlias = Any
+# Who comes through a door, when no name is known.
+_DOORS = {
+    "cli-person": "a person",
+    "hook-prompt": "a person, by a prompt",
+    "hook": "a hook",
+    "transcript": "the client's transcript",
+    "cli-agent": "an agent",
+    "worker": "the worker",
+    "import": "an import",
+}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -86,6 +97,17 @@ def print_error(kind: str, message: str, hint: str, code: int, as_json: bool) ->
         if hint:
             warn(hint)
     return code
+
+
+def who(actor: str, channel: str) -> str:
+    """Return by whom something was done, as far as it is known.
+
+    >>> who("ada", "cli-person"), who("", "worker"), who("ada", "worker"), who("", "")
+    ('ada (cli-person)', 'the worker', 'the worker', 'not known')
+    """
+    if actor and channel not in ("worker", "transcript"):  # which run in a person's name
+        return f"{actor} ({channel})" if channel else actor
+    return _DOORS.get(channel, channel) or "not known"
 
 
 def printable(text: str) -> str:

@@ -40,6 +40,7 @@ class State:
     deleted_by: str
     row: int | None
     reconstructed: bool = False
+    deleter: tuple[str, str] = ("", "")  # actor and channel
 
     @property
     def withheld(self) -> bool:
@@ -94,6 +95,7 @@ def _states(store: Store, table: str, name: str) -> list[dict[str, Any]]:
         SELECT state.*, wrote.verb AS said, wrote.actor AS who, wrote.channel AS door,
             wrote.op_id AS op, coalesce(wrote."at", state.recorded_at) AS wrote_at,
             starts_with(ended.verb, 'delete ') AS deleted, ended.op_id AS deleted_by,
+            ended.actor AS ended_who, ended.channel AS ended_door,
             state.replaced_seq <= (
                 SELECT coalesce(max(value::BIGINT), 0) FROM meta WHERE key = 'history_from'
             ) AS rebuilt
@@ -121,4 +123,5 @@ def _state(row: dict[str, Any], number: int, value: Entry | Statement) -> State:
         deleted_by=row["deleted_by"] if deleted else "",
         row=row["row_id"],
         reconstructed=bool(row["rebuilt"]),
+        deleter=(row["ended_who"] or "", row["ended_door"] or "") if deleted else ("", ""),
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hypatia_mem.cli import context
 from hypatia_mem.cli.app import run
 
 # As for a program whose output is no terminal; Typer decides when it is first imported.
@@ -45,6 +46,7 @@ def project(tmp_path_factory, monkeypatch):
 @pytest.fixture
 def cli(project, home, capsys, monkeypatch):
     """Run a command line: ``cli("search", "words")``; ``stdin`` is what it may read."""
+    monkeypatch.setattr(context, "_shelf", None)  # whatever an earlier test in this process chose
 
     def call(*arguments: str, stdin: bytes = b"") -> Ran:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))

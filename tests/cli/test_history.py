@@ -7,7 +7,8 @@ import time
 import pytest
 
 from hypatia_mem.cli import context
-from hypatia_mem.model import Channel
+from hypatia_mem.memory.curate import changing
+from hypatia_mem.model import Author, Channel, Entry
 
 NAME = "rule:never-mock-the-database"
 
@@ -463,3 +464,26 @@ def test_an_import_is_one_operation(cli, tmp_path):
     assert cli(*query).json == []
     assert cli("redo", "--all-projects", "-s", "other").code == 0
     assert {row["name"] for row in cli(*query).json} == {NAME, "plan"}
+
+
+@pytest.mark.parametrize(
+    ("author", "by"),
+    [
+        (Author(Channel.CLI_PERSON, "ada"), "ada (cli-person)"),
+        (Author(Channel.CLI_PERSON), "a person"),
+        (Author(Channel.HOOK_PROMPT), "a person, by a prompt"),
+        (Author(Channel.CLI_AGENT), "an agent"),
+        (Author(Channel.WORKER), "the worker"),
+        (Author(Channel.HOOK), "a hook"),
+        (Author(Channel.IMPORT), "an import"),
+    ],
+)
+def test_a_history_names_who_did_it_and_never_a_dash(cli, author, by):
+    """Who made it, and who took it away."""
+    with changing(context.home(), author, context.now()) as (_, txn):
+        txn.put_entry(Entry("note", "of it", scopes=("app",)))
+    with changing(context.home(), author, context.now()) as (_, txn):
+        txn.delete_entry("note", reason="delete")
+    made = cli("history", "note", "--json").json["versions"][0]
+    assert (made["by"], made["deleter"]) == (by, by)
+    assert cli("history", "note").out.count(by) == 2
