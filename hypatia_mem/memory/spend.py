@@ -167,7 +167,7 @@ class Meter:
 
     def ask(self, question: Question) -> Reply:
         """Ask the model, once there is room under rate and caps; raises SummaryFailed."""
-        call = self.reserve(self.estimate(question))
+        call = self.reserve(self.estimate(question, self.left()))
         try:
             reply = patient(
                 lambda: self.backend.ask(question),
@@ -184,14 +184,32 @@ class Meter:
         self.settle(replace(call, state="done"), reply.usage)
         return reply
 
-    def estimate(self, question: Question) -> Usage:
-        """Return the most a question can take; asks the other side where that is close."""
+    def estimate(self, question: Question, left: int | None = None) -> Usage:
+        """Return the most a question can take; asks the other side where that comes near a cap.
+
+        ``left`` is what is left of the day, in millionths of a dollar.
+        """
         tokens = int(tokens_of(question.system + question.text) * _SAFETY) + 200
         most = Usage(tokens, question.max_tokens)
-        if 2 * self.price.micro(most) > self.settings.model_call_cents * 10_000:
+        cap = self.settings.model_call_cents * 10_000
+        near = cap if left is None else min(cap, left)
+        if 2 * self.price.micro(most) > near:
             exact = self.backend.count(question)
-            most = replace(most, input_tokens=exact) if exact else most
+            if exact:
+                # Rules that are kept for the next question cost a quarter more this once.
+                kept = int(tokens_of(question.system) * (_CACHE_WRITE - 1)) + 1
+                most = replace(most, input_tokens=exact + kept)
         return most
+
+    def left(self) -> int:
+        """Return what is left of the day, in millionths of a dollar; 0 when it is used up."""
+        from hypatia_mem.store import jobs
+        from hypatia_mem.store.connection import open_store
+
+        with open_store(self.home, write=False) as store:
+            today = jobs.calls_since(store, _midnight(self._clock()))
+        spent = sum(one.micro for one in today)
+        return max(0, self.settings.model_day_cents * 10_000 - spent)
 
     def room(self) -> int:
         """Return how many tokens of sources one call may have under ``model_call_cents``."""

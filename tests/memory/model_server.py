@@ -26,6 +26,7 @@ class Step:
     retry_after: str = ""
     silent: bool = False
     raw: bytes = b""
+    read: int = 1000  # tokens that it says it has read
 
 
 @dataclass
@@ -53,6 +54,7 @@ class ModelServer:
     parcels: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     recalled: set[str] = field(default_factory=set)
     refuses: int = 0  # the status with which the next recall is refused
+    counts: int = 0  # tokens that any question has, as it counts them; 0: by its length
     url: str = ""
 
     def start(self) -> ModelServer:
@@ -81,6 +83,11 @@ class ModelServer:
         """Return the requests for an answer, without those that only count or fetch."""
         return [one for one in self.asked if one.path == "/v1/messages"]
 
+    @property
+    def counted(self) -> int:
+        """Return how many questions it was asked to count."""
+        return sum(one.path.endswith("/count_tokens") for one in self.asked)
+
     def take(self) -> Step:
         return self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
 
@@ -98,7 +105,7 @@ def message(step: Step, model: str) -> dict[str, Any]:
         "id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": blocks,
         "stop_reason": step.stop, "stop_sequence": None,
         "usage": {
-            "input_tokens": 1000, "output_tokens": 100, "cache_creation_input_tokens": 0,
+            "input_tokens": step.read, "output_tokens": 100, "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
         },
     }  # fmt: skip
@@ -143,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
         state.asked.append(Asked(path, _lower(self.headers), body))
         state.meanwhile()
         if path.endswith("/count_tokens"):
-            self._json(200, {"input_tokens": len(raw) // 4})
+            self._json(200, {"input_tokens": state.counts or len(raw) // 4})
         elif path.endswith("/cancel"):
             self._recall(path.split("/")[4])
         elif path.endswith("/batches"):

@@ -9,12 +9,13 @@ from datetime import timedelta
 import pytest
 
 from hypatia_mem.errors import ConfigError
-from hypatia_mem.memory.spend import Meter
+from hypatia_mem.memory.cascade import backfill
+from hypatia_mem.memory.spend import Meter, spending
 from hypatia_mem.memory.summarise.messages_api import MessagesApi
 from hypatia_mem.memory.summarise.onlyone import only_one
 from hypatia_mem.memory.summarise.prompted import Usage
 from hypatia_mem.memory.summarise.protocol import FailureKind, SummaryFailed
-from tests.memory.cascade_kit import NOW, fill, links, run, settings, talk
+from tests.memory.cascade_kit import NOW, WORKER, fill, links, run, settings, talk
 from tests.memory.model_server import ModelServer, Step
 
 KEY = "sk-ant-mine"
@@ -218,3 +219,73 @@ def test_what_was_made_before_and_after_a_failure_is_kept(home, model):
     assert len(links(home)) == 2
     assert len(run(home, config, now=NOW + timedelta(minutes=2)).made) == 1
     assert len(links(home)) == 3
+
+
+# --- the limits in money: counted before it is dear -----------------------------------------------
+
+OPUS = {"summary_by": "anthropic", "summary_model": "claude-opus-5-5", "model_day_cents": 10_000}
+
+
+@pytest.mark.parametrize(
+    ("words", "counts", "asked"),
+    [
+        pytest.param(300, 5_000, False, id="it looks cheap and is too dear"),
+        pytest.param(300, 300, True, id="it looks cheap and is"),
+        pytest.param(9_000, 300, True, id="it looks too dear and is not"),
+        pytest.param(9_000, 5_000, False, id="it looks too dear and is"),
+    ],
+)
+def test_what_comes_near_the_limit_of_a_call_is_counted_first(home, model, words, counts, asked):
+    """The answer alone may cost 16.4 cents; the rest is what was read. Nothing is lost."""
+    fill(home, talk(1, length=words))
+    model.counts = counts
+    config = settings(**OPUS, anthropic_url=model.url, model_call_cents=17)
+    report = run(home, config)
+    assert model.counted == 1
+    assert bool(model.questions) is bool(report.made) is asked
+    if not asked:
+        assert "model_call_cents" in report.paused
+        assert links(home) == []
+        assert spent(home, config) == 0
+        raised = replace(config, model_call_cents=40)
+        assert len(run(home, raised, now=NOW + timedelta(hours=13)).made) == 1
+
+
+def spent(home, config):
+    return round(spending(home, config, NOW)["today"]["dollars"] * 1e6)
+
+
+def test_what_is_far_from_every_limit_is_not_counted(home, model):
+    fill(home, talk(1))
+    config = settings(**OPUS, anthropic_url=model.url, model_call_cents=40)
+    assert len(run(home, config).made) == 1
+    assert model.counted == 0
+
+
+def test_no_call_goes_over_the_day_and_what_waits_is_done_the_next_day_once(home, model):
+    """Each reads far more than its text looks like: 18 cents, of the 72 that a day may cost."""
+    fill(home, talk(6))
+    model.counts = 45_000
+    model.says(Step(GOOD, read=45_000))
+    config = settings(**OPUS | {"model_day_cents": 72}, anthropic_url=model.url,
+                      model_call_cents=40)  # fmt: skip
+    report = run(home, config)
+    assert "model_day_cents" in report.paused
+    assert (len(report.made), model.counted) == (3, 1)
+    assert spent(home, config) <= 720_000
+    for hours in (1, 11):
+        assert run(home, config, now=NOW + timedelta(hours=hours)).made == ()
+    assert spent(home, config) <= 720_000
+    assert len(run(home, config, now=NOW + timedelta(hours=12, minutes=1)).made) == 3
+    assert len(links(home)) == len({item for _, item in links(home)}) == len(model.questions) == 6
+
+
+def test_a_parcel_is_counted_where_it_comes_near_the_day(home, model):
+    fill(home, talk(3))
+    model.counts = 45_000
+    config = settings(**OPUS | {"model_day_cents": 25}, anthropic_url=model.url,
+                      model_call_cents=40)  # fmt: skip
+    sent = backfill.send(home, config, now=NOW, author=WORKER, scopes=None)
+    assert sent.batches == 1, "at half the price, 17 cents each"
+    assert model.counted
+    assert sent.most_micro <= 250_000

@@ -228,14 +228,16 @@ def _under_the_caps(
     from hypatia_mem.memory.spend import spending
 
     today = spending(home, settings, now)["today"]
-    room = settings.model_day_cents * 10_000 - round(today["dollars"] * 1e6)
+    room = most_room = settings.model_day_cents * 10_000 - round(today["dollars"] * 1e6)
     left = min(_LARGEST_PARCEL, settings.model_day_calls - int(today["calls"]))
     questions: dict[str, Question] = {}
     chosen: list[Batch] = []
     read = written = 0
     for batch, request in asked:
         parts = one.questions(request)
-        most = [meter.estimate(part) for part in parts]
+        # Counted from where the estimates so far, were they half of the truth, reach the cap.
+        near = int((2 * room - most_room) / BATCH_SHARE)
+        most = [meter.estimate(part, near) for part in parts]
         more = Usage(
             read + sum(usage.input_tokens for usage in most),
             written + sum(usage.output_tokens for usage in most),
@@ -249,8 +251,7 @@ def _under_the_caps(
         chosen.append(batch)
         for number, part in enumerate(parts):
             questions[_id(batch.ticket, number, len(parts))] = part
-    total = (settings.model_day_cents * 10_000 - round(today["dollars"] * 1e6) - room) / 1e6
-    return questions, chosen, Usage(read, written, dollars=total)
+    return questions, chosen, Usage(read, written, dollars=(most_room - room) / 1e6)
 
 
 def _id(ticket: str, number: int, count: int) -> str:
