@@ -24,6 +24,7 @@ from hypatia_mem.memory.summarise.prompts import MARKER, cut
 from hypatia_mem.memory.summarise.protocol import (
     FailureKind,
     Item,
+    Request,
     Sentence,
     SummaryFailed,
     prompt_digest,
@@ -160,7 +161,8 @@ def judged(
     """
     if answer.kind is Kind.TRIVIAL:
         return None
-    told = [(name, _tied(body, items, idf)) for name, body in answer.sections]
+    said = Request(1, tuple(items), 0, idf)
+    told = [(name, _tied(body, said)) for name, body in answer.sections]
     told = [(name, lines) for name, lines in told if lines]
     every = [line for _, lines in told for line in lines]
     tied = [line for line in every if line.spans]
@@ -219,8 +221,8 @@ def _bare(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-def _tied(body: str, items: Sequence[Item], idf: Mapping[str, float]) -> list[Sentence]:
-    found = [one for one in grounding.tie(body, items, idf) if not is_refuse(one.text)]
+def _tied(body: str, said: Request) -> list[Sentence]:
+    found = [one for one in grounding.tie(body, said) if not is_refuse(one.text)]
     if len(found) > _LINES:
         raise _malformed(f"a section has more than {_LINES} sentences")
     return found
