@@ -305,7 +305,7 @@ def _trigger_lines(
     count: int,
 ) -> list[str]:
     mode = conf.get("triggers", "combined")
-    lines = ["TRIGGER:log"] if mode == "literal" else []
+    lines = _logged(home, session) if mode == "literal" else []
     from hypatia_mem.capture.hints import may_be_request
 
     if may_be_request(data):
@@ -339,6 +339,12 @@ def _called_up(
     except Exception as error:  # noqa: BLE001 - nothing is recalled; the other lines are still true
         _log(home, "WARNING", f"nothing could be called up: {type(error).__name__}")
         return []
+
+
+def _logged(home: str, session: str) -> list[str]:
+    from hypatia_mem.capture import triggers
+
+    return ["TRIGGER:log", *triggers.logged(home, session)]
 
 
 def _request_lines(home: str, data: bytes, environ: Mapping[str, str], mode: str) -> list[str]:
