@@ -27,6 +27,9 @@ to do about it; it never holds the text of a message or a secret.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 __all__ = [
     "ConfigError",
     "Conflict",
@@ -46,6 +49,7 @@ __all__ = [
     "StoreError",
     "StoreTooNew",
     "UsageError",
+    "one_of",
 ]
 
 
@@ -195,3 +199,22 @@ class InstallError(HypatiaError):
     """Settings or plugin files could not be changed safely; nothing was changed."""
 
     kind = "install error"
+
+
+def one_of(text: str, allowed: Iterable[str], what: str) -> str:
+    """Return ``text`` if it is one of a closed set of words; ``what`` names its place.
+
+    Raises UsageError, which names them all and the nearest.
+
+    >>> one_of("rule", ("rule", "taboo"), "--kind")
+    'rule'
+    """
+    words = list(allowed)
+    if text in words:
+        return text
+    near = difflib.get_close_matches(text.casefold(), words, 1, 0.5)
+    listed = f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else "".join(words)
+    raise UsageError(
+        f"{what} is {listed}, not {text[:40]!a}",
+        hint=f"Did you mean {near[0]}?" if near else "",
+    )

@@ -10,7 +10,7 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.blast import After, finish, or_later, reach_row, say_reach, settle
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import columns, print_json, say
-from hypatia_mem.errors import UsageError
+from hypatia_mem.errors import UsageError, one_of
 
 if TYPE_CHECKING:
     from hypatia_mem.memory.bulk import Done, Listed
@@ -76,13 +76,14 @@ def bulk(  # noqa: PLR0913 - what is chosen, what is done, and how it is told
     """
     from hypatia_mem.memory import bulk as bulk_
 
+    one_of(verb, ("list", *bulk_.VERBS), "the verb")
     wanted = bulk_.Filter(
         scopes=(
             context.scopes_for(scope, all_projects)
             if verb == "list"
             else context.scopes_to_change(scope, all_projects, verb=f"bulk {verb}")
         ),
-        kinds=tuple(kind or ()),
+        kinds=tuple(one_of(one, bulk_.KINDS, "--kind") for one in kind or ()),
         tags=tuple(tag or ()),
         session_id=session,
         text=values.checked(text, "--text"),

@@ -10,7 +10,7 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
 from hypatia_mem.cli.output import emit, held_back, print_json, say
-from hypatia_mem.errors import Refused
+from hypatia_mem.errors import Refused, one_of
 
 if TYPE_CHECKING:
     from hypatia_mem.model import Entry
@@ -93,14 +93,14 @@ def list_(
       hypatia-mem fact list --kind procedure
     """
     from hypatia_mem.memory import facts
+    from hypatia_mem.memory.curate import SORTS
     from hypatia_mem.store import listing
     from hypatia_mem.store.connection import open_store
 
+    wanted = one_of(kind, SORTS, "--kind") if kind else facts.TAG
     scopes = context.scopes_for(scope, all_projects)
     with open_store(context.home(), write=False) as store:
-        found = listing.entries_tagged(
-            store, kind or facts.TAG, scopes, at=context.now(), limit=limit
-        )
+        found = listing.entries_tagged(store, wanted, scopes, at=context.now(), limit=limit)
     _say(found, as_json)
 
 
@@ -121,13 +121,14 @@ def query(
     """
     from hypatia_mem.cli import searching
     from hypatia_mem.memory import facts
+    from hypatia_mem.memory.curate import SORTS
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.search import Filters
 
     filters = Filters(
         scopes=context.scopes_for(scope, all_projects),
         catalog="knowledge",
-        tags=[kind or facts.TAG],
+        tags=[one_of(kind, SORTS, "--kind") if kind else facts.TAG],
         as_of=context.now(),
     )
     hits = searching.find(

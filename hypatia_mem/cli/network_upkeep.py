@@ -12,7 +12,7 @@ from hypatia_mem.cli.blast import reach_row, say_reach, settle
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import emit, print_json, say, warn
 from hypatia_mem.cli.selecting import PART, selecting, taken
-from hypatia_mem.errors import UsageError
+from hypatia_mem.errors import one_of
 from hypatia_mem.memory.graph.selecting import Selection
 
 if TYPE_CHECKING:
@@ -107,10 +107,7 @@ def export(
     from hypatia_mem.memory.graph import export as graph_export
 
     chosen = format_ or (graph_export.format_of(output) if output else None) or "json"
-    if chosen not in graph_export.FORMATS:
-        raise UsageError(
-            f"--format is {', '.join(graph_export.FORMATS)}, not {chosen[:40]!a}",
-        )
+    one_of(chosen, graph_export.FORMATS, "--format")
     found = taken(selection, alone=True)
     if chosen == "mermaid" and len(found.edges) > _MERMAID_EDGES:
         warn(

@@ -17,7 +17,7 @@ from hypatia_mem.cli.app import program_name
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AsJson, Limit
 from hypatia_mem.cli.output import ago, columns, details, emit, print_json, say, warn
-from hypatia_mem.errors import UsageError
+from hypatia_mem.errors import one_of
 
 WATCH_SECONDS = 2.0
 
@@ -256,10 +256,11 @@ def worker_drain(as_json: AsJson = False) -> None:
 def _work(*, once: bool, takeover: bool, as_json: bool) -> None:
     from hypatia_mem import worker as worker_
     from hypatia_mem.cli import observe
+    from hypatia_mem.memory.logged import LOGGER
 
     home = context.home()
     before = worker_.state(home)
-    with _internal(), _said() as said:
+    with _internal(), _said() as said, _said(LOGGER, "INFO") as logged:
         code = worker_.run(home, once=once, takeover=takeover)
     store = observe.see_store(home)
     waiting: int | None = observe.see_spool(home, store.cursors).waiting
@@ -270,8 +271,15 @@ def _work(*, once: bool, takeover: bool, as_json: bool) -> None:
     if other:
         text = f"A worker is running already ({before.who}). {text}"
     why = said[-1] if code and said else ""
-    machine = {"exit_code": code, "waiting": waiting, "already_running": other, "why": why}
-    emit(machine, text, as_json)
+    lines = [f"[hypatia-memory] {line}" for line in logged]
+    machine = {
+        "exit_code": code,
+        "waiting": waiting,
+        "already_running": other,
+        "why": why,
+        "logged": lines,
+    }
+    emit(machine, "\n".join([*lines, text]), as_json)
     if why:
         warn(f"It stopped before it was done: {why}.")
     if code:
@@ -279,7 +287,7 @@ def _work(*, once: bool, takeover: bool, as_json: bool) -> None:
 
 
 @contextmanager
-def _said() -> Iterator[list[str]]:
+def _said(name: str = "hypatia_mem", level: str = "WARNING") -> Iterator[list[str]]:
     """Give what the worker writes into the program's log, which nobody sees on a full disk."""
     import logging
 
@@ -288,7 +296,7 @@ def _said() -> Iterator[list[str]]:
             said.append(record.getMessage())
 
     said: list[str] = []
-    listener, log = Listener(logging.WARNING), logging.getLogger("hypatia_mem")
+    listener, log = Listener(level), logging.getLogger(name)
     log.addHandler(listener)
     try:
         yield said
@@ -440,8 +448,7 @@ def completion(
     from typer._completion_classes import completion_init
     from typer._completion_shared import get_completion_script
 
-    if shell not in _SHELLS:
-        raise UsageError(f"no completion for {shell[:40]!a}; there is {', '.join(_SHELLS)}")
+    one_of(shell, _SHELLS, "the shell")
     completion_init()
     name = program_name()
     variable = f"_{name.replace('-', '_').upper()}_COMPLETE"

@@ -149,7 +149,7 @@ def _exit_codes() -> str:
     found = []
     for name in errors.__all__:
         kind = getattr(errors, name)
-        if kind is not errors.HypatiaError:
+        if isinstance(kind, type) and kind is not errors.HypatiaError:
             doc = " ".join((kind.__doc__ or "").split()).replace("``", "`")
             found.append((kind.exit_code, name, f"| {kind.exit_code} | {kind.kind} | {doc} |"))
     lines += [row for _, _, row in sorted(found)]

@@ -12,7 +12,7 @@ from hypatia_mem.cli import context
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import print_json, say, warn
 from hypatia_mem.cli.tables import cell, print_table, write_csv
-from hypatia_mem.errors import UsageError
+from hypatia_mem.errors import UsageError, one_of
 
 if TYPE_CHECKING:
     from hypatia_mem.memory.report import Report
@@ -60,12 +60,8 @@ def report(  # noqa: PLR0913 - the options of a command
     """
     from hypatia_mem.memory import report as reports
 
-    if kind not in reports.KINDS:
-        raise UsageError(
-            f"there is no report {kind!a}", hint=f"There are: {', '.join(reports.KINDS)}"
-        )
-    if by not in _BY:
-        raise UsageError("--by is day or hour")
+    one_of(kind, reports.KINDS, "the report")
+    one_of(by, _BY, "--by")
     if as_csv and as_json:
         raise UsageError("--csv and --json contradict each other")
     begin, end = _span(since, until, days)

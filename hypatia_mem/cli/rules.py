@@ -12,7 +12,7 @@ from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson, AsKnownAt, AsOf, Scopes
 from hypatia_mem.cli.output import print_json, say
 from hypatia_mem.cli.searching import moment
-from hypatia_mem.errors import UsageError
+from hypatia_mem.errors import one_of
 from hypatia_mem.model import GLOBAL_SCOPE, Entry
 
 if TYPE_CHECKING:
@@ -62,10 +62,8 @@ def list_rules(
     from hypatia_mem.store import bitemporal
     from hypatia_mem.store.connection import open_store
 
-    for wrong in set(kind or ()) - {*_KINDS, *_SORTS}:
-        raise UsageError(
-            f"--kind is rule, taboo, memory, preference or procedure, not {wrong[:40]!a}"
-        )
+    for one in kind or ():
+        one_of(one, (*_KINDS, *_SORTS), "--kind")
     at, known_at = moment(as_of, "--as-of"), moment(as_known_at, "--as-known-at")
     scopes = context.scopes_for(scope, all_projects)
     with open_store(context.home(), write=False) as store:

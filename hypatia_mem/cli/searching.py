@@ -24,7 +24,7 @@ from hypatia_mem.cli.options import (
     Scopes,
 )
 from hypatia_mem.cli.output import print_page, print_rows
-from hypatia_mem.errors import IndexUnavailable, UsageError
+from hypatia_mem.errors import IndexUnavailable, UsageError, one_of
 
 if TYPE_CHECKING:
     from hypatia_mem.memory.paging import Page
@@ -317,15 +317,11 @@ def moment(text: str | None, option: str) -> datetime | None:
 
 
 def _one_of(value: str | None, allowed: Sequence[str], option: str) -> str | None:
-    if value is not None and value not in allowed:
-        raise UsageError(f"{option} is {' or '.join(allowed)}, not {value[:40]!a}")
-    return value
+    return None if value is None else one_of(value, allowed, option)
 
 
 def _each_of(named: Sequence[str] | None, allowed: Sequence[str], option: str) -> list[str] | None:
-    for wrong in sorted(set(named or ()) - set(allowed)):
-        raise UsageError(f"{option} {wrong[:40]!a}: there are {', '.join(allowed)}")
-    return list(named) if named else None
+    return [one_of(one, allowed, option) for one in named] if named else None
 
 
 def _checked_keyword(words: str) -> str:

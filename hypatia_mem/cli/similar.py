@@ -13,7 +13,7 @@ import typer
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, AsSession, Limit, Offset, Scopes
 from hypatia_mem.cli.output import emit, print_json, print_rows, say, warn
-from hypatia_mem.errors import UsageError
+from hypatia_mem.errors import UsageError, one_of
 
 if TYPE_CHECKING:
     from hypatia_mem.jse.nodes import Query
@@ -95,11 +95,9 @@ def similar(  # noqa: PLR0913 - one parameter an option
     """
     from hypatia_mem.memory.vectors import embedding
 
-    catalogs = _TARGETS.get(target)
-    if catalogs is None:
-        raise UsageError(f"--target is {', '.join(_TARGETS)}, not {target[:40]!a}")
-    for wrong in sorted(set(kind or ()) - set(_KINDS)):
-        raise UsageError(f"--kind {wrong[:40]!a}: there are {', '.join(_KINDS)}")
+    catalogs = _TARGETS[one_of(target, _TARGETS, "--target")]
+    for one in kind or ():
+        one_of(one, _KINDS, "--kind")
     home = context.home()
     context.ask_as(as_session)
     asked = values.checked(text, "the text")

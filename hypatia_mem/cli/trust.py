@@ -10,7 +10,7 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.blast import After, DryRun, or_later, reach_row, say_reach, settle
 from hypatia_mem.cli.options import AsJson
 from hypatia_mem.cli.output import columns, emit, print_json, say, warn
-from hypatia_mem.errors import Refused, UsageError
+from hypatia_mem.errors import Refused, UsageError, one_of
 from hypatia_mem.model import PERSON_CHANNELS, Trust
 
 if TYPE_CHECKING:
@@ -197,10 +197,7 @@ def trust(
     if state is None:
         _show_trust(name, scope, as_json)
         return
-    if state not in set(Trust):
-        raise UsageError(
-            f"{state[:40]!a} is no state; there is {', '.join(one.value for one in Trust)}"
-        )
+    one_of(state, [one.value for one in Trust], "the state")
     _set_trust([name], Trust(state), reason, scope, dry_run, after, as_json)
 
 

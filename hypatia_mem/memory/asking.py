@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hypatia_mem.errors import UsageError
+from hypatia_mem.errors import UsageError, one_of
 
 __all__ = [
     "MOST_ENTRIES",
@@ -76,8 +76,7 @@ def plan(
     names = [topic for topic in topics if topic in set(named)]
     wanted = list(dict.fromkeys(strategies)) or _usual(topics, names)
     for strategy in wanted:
-        if strategy not in STRATEGIES:
-            raise UsageError(f"{strategy[:40]!a} is no strategy; there are {', '.join(STRATEGIES)}")
+        one_of(strategy, STRATEGIES, "--strategy")
         if strategy != "pending" and not topics:
             raise UsageError(
                 f"the strategy {strategy} needs a topic",

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
+from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError, one_of
 from hypatia_mem.memory import curate, guard, propagation
 from hypatia_mem.memory.blast import Blast, reached
 from hypatia_mem.memory.selection import chosen
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CATEGORY",
+    "KINDS",
     "VALUED",
     "VERBS",
     "Done",
@@ -38,6 +39,10 @@ __all__ = [
 ]
 
 CATEGORY = "category:"  # begins the tag that a category is
+KINDS = (
+    "knowledge", "rule", "taboo", "memory", "summary", "work-unit", "session", "goal", "message",
+    "episode", "thread",
+)  # fmt: skip
 _EVERYDAY = ("knowledge", "rule", "taboo", "memory", "summary", "work-unit", "session", "goal")
 
 
@@ -125,8 +130,7 @@ def change(  # noqa: PLR0913 - what is changed, how, and who changes it
     Raises UsageError, Conflict when the list is not the one that ``token`` names any more, and
     Refused when one of them may not be changed so: then none of them is.
     """
-    if verb not in VERBS:
-        raise UsageError(f"{verb[:40]!a} is no verb; use one of {', '.join(VERBS)}")
+    one_of(verb, VERBS, "the verb")
     if (verb in VALUED) is not bool(value) and not (verb == "move" and value == ""):
         raise UsageError(
             f"{verb} needs {VALUED[verb]}" if verb in VALUED else f"{verb} takes nothing else"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.capture import immediate
-from hypatia_mem.errors import IndexUnavailable, NotFound, StoreBusy, UsageError
+from hypatia_mem.errors import IndexUnavailable, NotFound, StoreBusy, UsageError, one_of
 from hypatia_mem.memory import persons, typed
 from hypatia_mem.memory.blast import Blast, Changed, reached
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Entry, Outcome, Statement, Trust
@@ -152,7 +152,7 @@ def refresh(home: Path) -> None:
         _LOG.info("index and briefs follow later: %s", type(error).__name__)
 
 
-def remember(
+def remember(  # noqa: PLR0913 - what is kept, where, how far it is believed, and by whom
     home: Path,
     text: str,
     *,
@@ -171,8 +171,8 @@ def remember(
     The words are redacted first. Saying the same again changes nothing; saying it under a new
     wording of the same name makes a new version. ``validity`` holds the ends of the time at which
     it is true that are said (``valid_from``, ``valid_to``). As a candidate it is withheld until a
-    person takes it in. ``told`` says by which words of a prompt it is told (``activation.changed``).
-    Raises UsageError for an empty text.
+    person takes it in. ``told`` says by which words of a prompt it is told
+    (``activation.changed``). Raises UsageError for an empty text.
     """
     with changing(home, author, now) as (_, txn):
         return remember_in(
@@ -208,9 +208,7 @@ def remember_in(
             "there is nothing to remember in an empty text",
             hint='Example: hypatia-mem remember "never mock the database"',
         )
-    if kind not in (*KINDS, *SORTS):
-        kinds = ", ".join((*KINDS, *SORTS))
-        raise UsageError(f"{kind!r} is not a kind of memory; use one of {kinds}")
+    one_of(kind, (*KINDS, *SORTS), "a kind of memory")
     sort, kind = (kind, "memory") if kind in SORTS else ("", kind)
     request = immediate.Request(
         verb="remember", text=words, kind=kind, is_global=scopes == (GLOBAL_SCOPE,)

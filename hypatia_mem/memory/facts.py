@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from hypatia_mem.errors import Conflict, UsageError
+from hypatia_mem.errors import Conflict, UsageError, one_of
 from hypatia_mem.memory import curate
 from hypatia_mem.model import Author, Entry, Outcome
 
@@ -43,8 +43,8 @@ def put(
             "a fact needs a key and a value",
             hint='Example: hypatia-mem fact set "default region" eu-west-1',
         )
-    if sort and sort not in curate.SORTS:
-        raise UsageError(f"{sort[:40]!a} is no sort of fact; use {' or '.join(curate.SORTS)}")
+    if sort:
+        one_of(sort, curate.SORTS, "--kind")
     with curate.changing(home, author, now) as (_, txn):
         there = txn.entry(name)
         if there is not None and (TAG not in there.tags or there.scopes != (scope,)):

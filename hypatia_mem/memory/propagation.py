@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypatia_mem.errors import Refused, UsageError
+from hypatia_mem.errors import Refused, UsageError, one_of
 from hypatia_mem.memory import branching, curate, guard, targets
 from hypatia_mem.memory.blast import Blast, Reached
 from hypatia_mem.memory.targets import Target
@@ -149,8 +149,8 @@ def delete_in(
     """
     from hypatia_mem.store import aiming, branches, followers, withdrawing
 
-    if reason not in REASONS:
-        raise UsageError(f"{reason[:40]!a} is no reason; use one of {', '.join(REASONS[1:])}")
+    if reason != REASONS[0]:
+        one_of(reason, REASONS[1:], "--because")
     targets.within(wanted, scopes, txn.author)
     sessions = [one.session for one in wanted if one.session]
     spared = branching.spared(store, sessions) if sessions else {}

@@ -85,7 +85,7 @@ def test_one_to_three_queries_are_asked(asked, arguments, strategies):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["x", "--strategy", "guess"], "triple, search, similar, pending"),
+        (["x", "--strategy", "guess"], "triple, search, similar or pending"),
         (["--strategy", "search"], "needs a topic"),
         (["why does the pool in the api time out when the queue is full and how large is it"], "topic"),
         (["two\nlines"], "topic"),

@@ -101,14 +101,14 @@ def test_delete_from_here(cli, talked):
     [
         (("delete",), 2, "name what is to be deleted"),
         (("delete", "nope"), 1, "there is nothing called 'nope'"),
-        (("delete", "msg-s-1-1", "--because", "secret words"), 2, "is no reason"),
+        (("delete", "msg-s-1-1", "--because", "secret words"), 2, "not 'secret words'"),
         (("delete", "msg-s-1-1", "--scope", "web"), 1, "only a person"),
         (("delete", "msg-s-1-1", "--all-projects"), 1, "only a person"),
         (("delete-from", "s-1"), 2, "nothing comes after"),
         (("move", "msg-s-1-1", "--scope", "web"), 1, "only a person"),
         (("provenance", "nope"), 1, "there is nothing called"),
         (("bulk", "pin"), 2, "say which of the list"),
-        (("bulk", "shred", "--select", "1"), 2, "is no verb"),
+        (("bulk", "shred", "--select", "1"), 2, "not 'shred'"),
         (("regenerate", "msg-s-1-1"), 2, "is no summary"),
     ],
 )

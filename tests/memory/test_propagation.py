@@ -317,7 +317,7 @@ def test_the_ledger_says_why_and_no_words(tree):
         assert row["reason"] == "wrong"
         assert store.verify_ledger() is None
         assert "queues are long" not in json.dumps(store.ledger(limit=500), default=str)
-    with pytest.raises(UsageError, match="is no reason"):
+    with pytest.raises(UsageError, match="--because is wrong, outdated"):
         _delete(tree, "wu-queue", reason="it says my password is hunter2")
 
 
