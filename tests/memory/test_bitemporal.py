@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from hypatia_mem.capture import hook, paths
+from hypatia_mem.cli.querying import run_query
 from hypatia_mem.cli.searching import find, find_known
 from hypatia_mem.memory import compose, curate, projects
 from hypatia_mem.model import GLOBAL_SCOPE, Author, Channel, Entry, Message, Session, Statement
@@ -54,6 +55,13 @@ def searched(home, words, moment=None, known=None, **more):
     return {hit.name for hit in found}
 
 
+def asked(home, expression, moment, known=None):
+    """Return what a query finds by both clocks, as somebody types them."""
+    times = {"as_of": moment, "as_known_at": known}
+    written = {flag: time.isoformat() + "Z" for flag, time in times.items() if time}
+    return run_query(home, json.dumps(expression), scope=HERE, **written)
+
+
 def briefed(home, moment=None, known=None):
     with open_store(home, write=False) as store:
         return compose.brief_text(store, "app", at=moment, known_at=known)
@@ -65,7 +73,9 @@ def read(home, moment=None, known=None):
     found = searched(home, "kestrel", moment or known or NOW, known)
     text = briefed(home, moment, known)
     names = {name for name in ("old", "new", "wide") if f"{name} host" in text}
-    assert rules == names == found, (rules, names, found)
+    rows = asked(home, ["$knowledge", ["$contains", "tags", "rule"]], moment or known or NOW, known)
+    queried = {row["name"] for row in rows}
+    assert rules == names == found == queried, (rules, names, found, queried)
     return rules
 
 
@@ -175,6 +185,36 @@ def test_a_clock_that_was_set_back_hides_nothing(home):
     assert read(home, NOW, NOW) == {"old", "new"}
     assert "moved" in briefed(home, NOW, NOW)
     assert read(home, back, back - timedelta(days=1)) == set()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_statements_of_any_order_end_and_clock_are_queried_as_they_hold(home, order):
+    """Late news, an end that nobody knows, an overlap, and a clock that is set back in between."""
+    facts = [
+        Statement(
+            "Alice", "works_at", "Kestrel", scopes=("app",), valid_from=at(3), valid_to=at(7)
+        ),
+        Statement("Alice", "works_at", "Falcon", scopes=("app",), valid_from=at(6)),
+        Statement("Alice", "works_at", "Home", scopes=("app",), valid_to=at(4)),
+    ]
+    clocks = [at(11, 3), at(11, 1), at(11, 2)]
+    for number, now in zip(order, clocks, strict=True):
+        write(home, lambda txn, one=facts[number]: txn.put_statement(one), now)
+
+    def where(moment, known=None):
+        rows = asked(home, ["$statement", ["$eq", "subject", "Alice"]], moment, known)
+        return {row["triple"].rpartition(",")[2] for row in rows}
+
+    assert where(at(1)) == {"Home"}
+    assert where(at(3, 15)) == {"Home", "Kestrel"}
+    assert where(at(6, 15)) == {"Kestrel", "Falcon"}
+    assert where(at(9)) == {"Falcon"}
+    assert where(at(6, 15), at(10)) == set()
+    ends = ("Alice", "works_at", "Kestrel")
+    write(home, lambda txn: txn.set_validity(*ends, valid_from=at(3), valid_to=at(5)), at(11, 20))
+    assert where(at(6, 15)) == {"Falcon"}
+    assert where(at(6, 15), at(11, 10)) == {"Kestrel", "Falcon"}
 
 
 def test_words_and_scopes_are_those_of_then(home):
