@@ -230,6 +230,7 @@ KEY_QUALIFIERS = (
     "gemini", "datadog", "sendgrid", "twilio", "mailgun", "algolia", "supabase",
 )  # fmt: skip
 _WORDS_BYTES = tuple((word.encode(), kind) for word, kind in WORDS if word != "key")
+_ASCII_WORDS = tuple(row for row in _WORDS_BYTES if row[0].isascii())
 _QUALIFIERS_BYTES = tuple(word.encode() for word in KEY_QUALIFIERS)
 
 _IDENTIFIER = _LOWER + _DIGIT + b"_-."
@@ -244,6 +245,9 @@ _MARKERS = (
     b"recovery phrase", b"with password", b"machine ", b"login -", b"passout", b"ldapsearch", b"htpasswd", b"smbclient",
 )  # fmt: skip
 MANY = 256  # more candidates than this are the redactor's business
+LARGE = 1 << 14  # bytes; in a larger text many literals are sought together
+LONGEST = 32  # bytes that a token's prefix has at most
+RARE = 64  # a byte is rare when it is no more than every so-manyth
 
 
 def looks_random(word: str) -> bool:
@@ -294,7 +298,8 @@ def may_be_request(data: bytes) -> bool:
     if b"\\u" in lowered and any(word in lowered for word in _escaped(_REQUEST_WORDS)):
         return True
     # Some are said too often to count anywhere but at the very start of a prompt.
-    return any(word in lowered for word in _REQUEST_WORDS) or any(
+    words = _ASCII_REQUEST_WORDS if lowered.isascii() else _REQUEST_WORDS
+    return any(word in lowered for word in words) or any(
         word in piece[:60] for piece in lowered.split(b'"prompt":')[1:] for word in _FIRST_WORDS
     )
 
@@ -323,6 +328,7 @@ _REQUEST_WORDS = tuple(
 )  # fmt: skip
 
 
+_ASCII_REQUEST_WORDS = tuple(word for word in _REQUEST_WORDS if word.isascii())
 _FIRST_WORDS = tuple(
     word.encode()
     for word in (
@@ -342,7 +348,10 @@ CARD_MARKS = (b"0000-0000-0000-", b"0000 0000 0000 ", b"0000 000000 ", b"0000-00
 IBAN_SHAPE = bytes.maketrans(_UPPER + _DIGIT, b"A" * 26 + b"0" * 10)
 _NOT_URL = _table(b" \t\r\n\"'`\\<>", b" ")
 _WORD = _ALNUM + b"_-+/~."
-_NOT_WORD = _table(bytes(b for b in range(256) if b not in _WORD), b" ")
+_WORD_SHAPE = bytearray(b" " * 256)
+for _byte in _WORD:
+    _WORD_SHAPE[_byte] = ord("w")
+_LONG = b"w" * 24
 _CLASSES = {
     **dict.fromkeys(_LOWER, "a"),
     **dict.fromkeys(_UPPER, "A"),
@@ -387,13 +396,15 @@ def _hits(data: bytes, needle: bytes) -> Iterator[int]:
 
 
 def _has_token(data: bytes) -> bool:
-    for prefix, _, alphabet, count in TOKENS:
+    for prefix, _, alphabet, count in TOKENS if len(data) < LARGE else _tokens_in(data):
         if prefix not in data:
             continue
         if not count:
             return True
         allowed = ALPHABETS[alphabet]
-        for at in _hits(data, prefix):
+        for number, at in enumerate(_hits(data, prefix)):
+            if number > 16 * MANY:
+                return True
             start = at + len(prefix)
             body = data[start : start + count]
             if len(body) == count and not body.translate(None, allowed):
@@ -401,6 +412,21 @@ def _has_token(data: bytes) -> bool:
             if _is_broken(body, allowed) and (len(prefix) > 5 or _starts_word(data, at)):
                 return True
     return _has_odd_token(data)
+
+
+def _tokens_in(data: bytes) -> Iterator[tuple[bytes, str, str, int]]:
+    """Yield the tokens whose prefix may be in a large text, from few passes over it.
+
+    What ends in ``-``, ``_`` and so on is sought in what stands before those: of most texts little.
+    """
+    parts: dict[bytes, bytes] = {}
+    for end in (b"-", b"_", b".", b"/", b"=", b"$"):
+        if data.count(end) * RARE <= len(data):
+            ends = {data[max(0, at - LONGEST) : at + 1] for at in _hits(data, end)}
+            parts[end] = b" ".join(ends)
+    for row in TOKENS:
+        if row[0] in parts.get(row[0][-1:], data):
+            yield row
 
 
 def _starts_word(data: bytes, at: int) -> bool:
@@ -453,13 +479,15 @@ def _has_marker(lowered: bytes) -> bool:
 
 
 def _names_secret(lowered: bytes) -> bool:
-    for word, kind in _WORDS_BYTES:
+    for word, kind in _ASCII_WORDS if lowered.isascii() else _WORDS_BYTES:
         if word not in lowered:
             continue
         for count, at in enumerate(_hits(lowered, word)):
             if count > MANY or _is_assigned(lowered, at, at + len(word), kind):
                 return True
     for count, at in enumerate(_hits(lowered, b"key")):
+        if count > 16 * MANY:
+            return True
         before = lowered[max(0, at - 16) : at].rstrip(b"_-. ")
         plain = before[-1:] in (b"", b"?", b"&", b'"', b"'", b";")
         if (plain or before.endswith(_QUALIFIERS_BYTES)) and (
@@ -557,7 +585,9 @@ def passes_luhn(digits: bytes) -> bool:
 
 def _has_iban(data: bytes) -> bool:
     shape = data.translate(IBAN_SHAPE)
-    for at in _hits(shape, b"AA00"):
+    for count, at in enumerate(_hits(shape, b"AA00")):
+        if count > 16 * MANY:
+            return True
         body = shape[at : at + 42].replace(b" ", b"")[:15]
         if len(body) == 15 and not body.translate(None, b"A0") and body.count(b"0") >= 8:
             return True
@@ -571,9 +601,14 @@ def _has_random_word(data: bytes) -> bool:
         if b"\\u" in data:
             head, *tail = data.split(b"\\u")
             data = b"  ".join([head, *(piece[4:] for piece in tail)])
-    for word in data.translate(_NOT_WORD).split():
-        if len(word) >= 24 and has_random_part(word.decode("ascii")):
+    words = data.translate(_WORD_SHAPE)
+    at = words.find(_LONG)
+    while at >= 0:
+        end = words.find(b" ", at)
+        end = len(data) if end < 0 else end
+        if has_random_part(data[at:end].decode("ascii")):
             return True
+        at = words.find(_LONG, end)
     return False
 
 
