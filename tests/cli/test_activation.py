@@ -432,6 +432,30 @@ def test_an_export_takes_the_settings_along(person, hook, tmp_path, home):
 
 
 @pytest.mark.deep
+def test_no_secret_leaves_among_the_keys(person, tmp_path, home):
+    """Another program may have let one in; the other keys stay what they are."""
+    remember(person)
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.CLI_PERSON), now=context.now()) as txn,
+    ):
+        said = json.dumps({"keys": ["deploy", hook_kit.SECRET], "sticky": 2})
+        txn.update_entry(RULE, activation=said)
+    person("export", "default", str(tmp_path / "out"))
+    rows = [
+        json.loads(line)
+        for path in (tmp_path / "out").rglob("*")
+        if path.suffix == ".jsonl"
+        for line in path.read_text().splitlines()
+        if "deploy by hand" in line
+    ]
+    settings = json.loads(next(row["activation"] for row in rows if "activation" in row))
+    assert settings["keys"][0] == "deploy"
+    assert settings["sticky"] == 2
+    assert hook_kit.SECRET not in settings["keys"][1]
+
+
+@pytest.mark.deep
 def test_settings_that_are_none_tell_nothing_and_break_nothing(person, hook, home):
     """As an import, or another program, may have written them."""
     remember(person)

@@ -35,7 +35,12 @@ _KEPT = {
     "root": {"path", "git_key", "origin_key"},
 }  # fmt: skip
 _NAMES = {"entry": {"name"}, "statement": {"subject", "predicate", "object"}}
-_JSON = {("message", "parts"): "[]", ("statement", "synonyms"): "{}"}  # and what is empty there
+# Texts that are JSON, and what is empty there.
+_JSON = {
+    ("message", "parts"): "[]",
+    ("statement", "synonyms"): "{}",
+    ("entry", "activation"): "",
+}
 _SHORT = 64  # characters
 _WORDS = "\n## Content\n"  # behind it are a message's words
 _IDS = {"id", "tool_use_id", "type"}  # in the parts of a message
