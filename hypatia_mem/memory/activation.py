@@ -190,7 +190,6 @@ def render(store: Store, home: Path, *, scopes: Iterable[str] | None = None) -> 
     if not every:
         _remove(folder, set())
         return 0
-    marks = _marks(store, every)
     excluded = {project.scope for project in store.projects() if project.excluded}
     (folder / keyed.ANY).touch(0o600)  # before the tables: a hook that looks in vain loses nothing
     written = {"any"}
@@ -198,7 +197,7 @@ def render(store: Store, home: Path, *, scopes: Iterable[str] | None = None) -> 
     for root in projects.known_roots(store):
         here = [] if root.scope in excluded else _seen(every, root.scope)
         if here and (only is None or root.scope in only) and root.scope not in texts:
-            texts[root.scope] = _table(store, here, marks)
+            texts[root.scope] = _table(store, here)
         for key in projects.brief_keys(root):
             if here:
                 written.add(key)
@@ -207,7 +206,7 @@ def render(store: Store, home: Path, *, scopes: Iterable[str] | None = None) -> 
     shared = _seen(every, GLOBAL_SCOPE)
     if shared:
         written.add("global")
-        keyed.write(keyed.table_path(str(home), "global"), _table(store, shared, marks))
+        keyed.write(keyed.table_path(str(home), "global"), _table(store, shared))
     _remove(folder, written)
     return len(every)
 
@@ -234,9 +233,9 @@ def _seen(entries: Iterable[Entry], scope: str) -> list[Entry]:
     return [one for one in entries if {scope, GLOBAL_SCOPE} & set(one.scopes)]
 
 
-def _table(store: Store, entries: Sequence[Entry], marks: Mapping[str, str]) -> bytes:
+def _table(store: Store, entries: Sequence[Entry]) -> bytes:
     """Return a table's file; of too many entries those that are told last are left out."""
-    items = _items(store, entries, marks)
+    items = _items(store, entries)
     made = keyed.table(items)
     while len(made) > _TABLE_BYTES:
         items = items[: len(items) * 9 // 10]
@@ -244,9 +243,12 @@ def _table(store: Store, entries: Sequence[Entry], marks: Mapping[str, str]) -> 
     return made
 
 
-def _items(store: Store, entries: Sequence[Entry], marks: Mapping[str, str]) -> list[keyed.Item]:
+def _items(store: Store, entries: Sequence[Entry]) -> list[keyed.Item]:
+    """Return what a hook is given of these entries, all of which one project may see."""
+    from hypatia_mem.memory import marking
     from hypatia_mem.store import calling, keys
 
+    marks = marking.marks(store, entries)
     key = keys.load_key(store.home)
     return [_item(calling.identity(key, one.name), one, marks.get(one.name, "")) for one in entries]
 
@@ -272,12 +274,6 @@ def _item(id_: str, entry: Entry, mark: str) -> keyed.Item:
 def _seconds(moment: datetime | None) -> int:
     """Return the first whole second at which it is that time, counted from 1970; 0 for none."""
     return 0 if moment is None else max(1, -((_EPOCH - moment) // timedelta(seconds=1)))
-
-
-def _marks(store: Store, entries: Sequence[Entry]) -> dict[str, str]:
-    from hypatia_mem.memory import marking
-
-    return marking.marks(store, entries)
 
 
 def _remove(folder: Path, kept: set[str]) -> None:
@@ -335,7 +331,7 @@ def explain(home: Path, scope: str, prompt: str, session: str, *, now: datetime)
     scopes = [scope, GLOBAL_SCOPE] if scope else [GLOBAL_SCOPE]
     with open_store(home, write=False) as store:
         entries = calling.live(store, scopes)
-        items = _items(store, entries, _marks(store, entries))
+        items = _items(store, entries)
         hidden = calling.withheld(store, scopes)
     state = keyed.read_state(str(home), session) if session else {}
     turn = _prompts(home, session) + 1

@@ -358,6 +358,24 @@ def test_only_while_it_is_true(person, hook):
     assert [text in told for text in ("not yet", "no more", "just now")] == [False, False, True]
 
 
+@pytest.mark.deep
+def test_no_mark_names_what_another_project_holds(person, hook, project, monkeypatch):
+    """Two of one project that contradict each other are told as such; of two projects neither."""
+    person("remember", "always deploy by hand", "--kind", "rule", "--keys", "deploy")
+    other = project.parent / "web"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    person("remember", "never deploy by hand", "--kind", "taboo", "--keys", "deploy")
+    [told] = hook("deploy", cwd=project)
+    assert "always deploy by hand" in told
+    assert "contradicts" not in told
+    assert "never" not in told
+    monkeypatch.chdir(project)
+    person("remember", "never deploy by hand", "--kind", "taboo", "--keys", "deploy")
+    [told] = hook("deploy", cwd=project)
+    assert "contradicts" in told
+
+
 def test_another_projects_entries_are_not_told_and_global_ones_are(
     person, hook, project, monkeypatch
 ):
