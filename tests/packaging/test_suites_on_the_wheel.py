@@ -37,6 +37,7 @@ COPIED = (
     "properties/test_all_verbs.py",
     "properties/test_jse_properties.py",
     "properties/test_sources.py",
+    "properties/verbs_world.py",
     "store/conftest.py",
     "store/likeness",
     "store/test_likeness.py",
@@ -51,7 +52,7 @@ CAMPAIGNS = {
         ("contracts/test_survival.py", "store/test_store_campaigns.py"),
         "not changes_killed and not writers_killed",
         EVERY_BOUNDARY,
-        60,
+        85,
     ),
     "any sequence of verbs": (
         ("properties/test_all_verbs.py", "properties/test_sources.py"),
