@@ -96,7 +96,7 @@ class Incoming:
     def _put_one(self, table: str, row: dict[str, Any]) -> None:
         if table == "session":
             names = {one.name for one in fields(Session)} & set(row)
-            values = {name: row[name] for name in names}
+            values = {name: row[name] for name in names if row[name] is not None}
             self.txn.put_session(Session(**{**values, "tags": tuple(row.get("tags") or ())}))
         elif table == "project":
             self.txn.put_project(row["scope"], aliases=row["aliases"], excluded=row["excluded"])

@@ -244,6 +244,8 @@ def scopes_of(store: Store, op_id: str) -> set[str]:
         UNION SELECT unnest(scopes) FROM statement_version WHERE op_id = $1 OR seq IN (FROM row_of)
         UNION SELECT session.project FROM image JOIN session ON session.id = image.key
             WHERE image.op_id = $1 AND image.kind = 'session'
+        UNION SELECT coalesce(became, was)->>'project' FROM image
+            WHERE op_id = $1 AND kind = 'session'
         UNION SELECT coalesce(became, was)->>'scope' FROM image
             WHERE op_id = $1 AND kind IN ('project', 'root', 'tombstone')
         UNION SELECT scope FROM tombstone WHERE op_id = $1
