@@ -8,10 +8,8 @@ there was then, and doing it again to the end.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -25,162 +23,37 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from hypatia_mem.capture import paths
-from hypatia_mem.errors import HypatiaError
-from hypatia_mem.memory import curate, history, propagation, trust
+from hypatia_mem.memory import (
+    bulk,
+    goals,
+    history,
+    projects,
+    propagation,
+    retention,
+    review,
+    tombstones,
+    trust,
+)
 from hypatia_mem.memory.graph import merge
-from hypatia_mem.model import Author, Channel, Entry, Statement, Trust
-from hypatia_mem.store import sources, summaries
+from hypatia_mem.model import Entry, Statement, Trust
 from hypatia_mem.store.connection import open_store
-from hypatia_mem.store.entries import is_withheld
-from hypatia_mem.store.search import SearchIndex
 from tests.memory import cascade_kit as kit
+from tests.properties.verbs_world import (
+    AGENT,
+    CONFIG,
+    PERSON,
+    SCOPES,
+    TURNS,
+    WORDS,
+    Memory,
+    begun,
+    said,
+)
 from tests.system.machine import scaled
 
-PERSON = Author(Channel.CLI_PERSON, "person")
-AGENT = Author(Channel.CLI_AGENT, "agent")
-NOW = datetime(2026, 11, 30, 12)
-TURNS = 6
-SCOPES = ("app", "web", "")
-CONFIG = kit.settings(cascade_batch=2, cascade_max_tokens=200)
-WORDS = ("amber", "basalt", "cobalt", "dolomite", "ebony", "feldspar", "garnet", "heliodor")
-_begun: list[Path] = []
-
-
-def begun() -> Path:
-    """Return a memory with a few turns and their summaries; made once, copied for each run."""
-    if not _begun:
-        home = Path(tempfile.mkdtemp(prefix="hypatia-verbs-")) / "home"
-        paths.ensure_home(str(home))
-        kit.fill(home, kit.talk(TURNS))
-        kit.run(home, CONFIG)
-        _begun.append(home)
-    return _begun[0]
-
-
-class Memory:
-    """A store, the operations since the last final one, and the state there was then."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.now = NOW
-        self.forgotten: set[str] = set()
-        self.done: list[str] = []
-        self.start = self.dump()
-
-    def at(self) -> datetime:
-        self.now += timedelta(seconds=1)
-        return self.now
-
-    # -- doing
-
-    def do(self, work, *, final: bool = False) -> bool:
-        """Do something; note its operations. Whatever is refused has changed nothing."""
-        before, was = self._seq(), self.dump()
-        try:
-            work()
-        except HypatiaError:
-            assert self.dump() == was, "what was refused has changed something"
-            return False
-        after = self.dump()
-        if after == was:
-            return False
-        if final:
-            self.done, self.start = [], after
-        else:
-            self.done += self._operations(before)
-        return True
-
-    def change(self, author: Author, work) -> None:
-        with open_store(self.home, write=True) as store:
-            with store.transaction(author, now=self.at()) as txn:
-                work(txn)
-
-    def _seq(self) -> int:
-        with open_store(self.home, write=False) as store:
-            return store.ledger_seq()
-
-    def _operations(self, after: int) -> list[str]:
-        with open_store(self.home, write=False) as store:
-            rows = store.run("SELECT op_id, verb FROM mutation WHERE seq > ? ORDER BY seq", [after])
-        idle = ("refuse", "hide", "show")
-        return list(dict.fromkeys(r["op_id"] for r in rows if not r["verb"].startswith(idle)))
-
-    # -- looking
-
-    def dump(self) -> list[list[str]]:
-        """Return what there is, but for what only says when and how often it was written."""
-        with open_store(self.home, write=False) as store:
-            found = [
-                store.run(
-                    "SELECT name, content, list_sort(tags), list_sort(scopes), synonyms, kind,"
-                    " trust, pinned, suppressed, valid_from, valid_to FROM entry"
-                ),
-                store.run("SELECT triple, content, list_sort(scopes), trust FROM statement"),
-                store.run("SELECT session_id, turn, uuid, parent_uuid, parts FROM message"),
-                store.run("SELECT id, project, title FROM session"),
-                store.run("SELECT DISTINCT digest, scope FROM tombstone"),
-            ]
-        return [sorted(json.dumps(row, default=str) for row in rows) for rows in found]
-
-    def names(self) -> list[str]:
-        with open_store(self.home, write=False) as store:
-            rows = store.run("SELECT name FROM entry WHERE kind IN ('knowledge', 'rule')")
-        return sorted(row["name"] for row in rows)
-
-    def summaries(self) -> list[str]:
-        return [one.name for one in kit.summaries(self.home)]
-
-    # -- what has to hold
-
-    def holds(self) -> None:
-        with open_store(self.home, write=False) as store:
-            assert store.verify_ledger() is None
-            assert summaries.broken(store) == []
-            assert sources.orphans(store) == []
-            entries = store.entries(row["name"] for row in store.run("SELECT name FROM entry"))
-            live = {one.name for one in store.live_entries(one.name for one in entries)}
-            links = store.run(
-                "SELECT subject, object FROM statement"
-                " WHERE predicate IN ('summary', 'derivedFrom', 'supersedes')"
-            )
-            there = {one.name for one in entries}
-            assert {end for row in links for end in row.values()} <= there, "an edge to nothing"
-            told = {one.name for one in store.rules([*SCOPES])}
-            edges = store.run("SELECT subject, object FROM live_statement")
-        hidden = {one.name for one in entries if is_withheld(one)}
-        assert live == there - hidden
-        assert not told & hidden
-        assert not {end for row in edges for end in row.values()} & hidden
-        self._not_found(hidden)
-
-    def _not_found(self, hidden: set[str]) -> None:
-        """Ask the index, and read the briefs that a hook would print."""
-        curate.refresh(self.home)
-        index = SearchIndex(self.home)
-        for word in (*WORDS, "report"):
-            found = {hit.name for hit in index.search(word, scopes=None, limit=200)}
-            assert not {name for name in found if name in hidden}, "a hit that is withheld"
-            assert word not in self.forgotten or not found, "a hit on what was forgotten"
-        told = "".join(
-            path.read_text("utf-8") for path in (self.home / "briefs").iterdir() if path.is_file()
-        )
-        assert not {word for word in self.forgotten if word in told}
-        with open_store(self.home, write=False) as store:
-            for one in store.entries(hidden):
-                assert one.kind in ("message", "summary") or one.content not in told
-
-    def back_and_forth(self) -> None:
-        """Undo all since the last final thing, in reverse; then do it all again."""
-        end = self.dump()
-        for op_id in reversed(self.done):
-            history.undo(self.home, op_id, author=PERSON, now=self.at())
-        assert self.dump() == self.start, "undoing everything does not lead back"
-        self.holds()
-        for op_id in self.done:
-            history.redo(self.home, op_id, author=PERSON, now=self.at())
-        assert self.dump() == end, "doing it all again does not lead to the end"
-        self.holds()
+BULK = {"delete": "", "move": "web", "pin": "", "unpin": "", "suppress": "", "unsuppress": "",
+        "tag": "heap", "untag": "heap", "category": "ores", "archive": "", "unarchive": ""}  # fmt: skip
+AGED = kit.settings(retention_sessions=0, retention_days=1, summary_words=20)
 
 
 class Verbs(RuleBasedStateMachine):
@@ -213,7 +86,7 @@ class Verbs(RuleBasedStateMachine):
         kind=st.sampled_from(["rule", "knowledge"]),
     )
     def create(self, word, who, scope, kind):
-        entry = Entry(f"about-{word}", f"the {word} mine was opened", scopes=(scope,), kind=kind)
+        entry = Entry(f"about-{word}", said(word), scopes=(scope,), kind=kind)
         if who is PERSON and word in self.memory.forgotten:
             return  # a person may say it again: then it is not forgotten any more
         self.memory.do(lambda: self.memory.change(who, lambda t: t.put_entry(entry, replace=True)))
@@ -253,7 +126,8 @@ class Verbs(RuleBasedStateMachine):
     @rule(a=numbers, b=numbers, who=who)
     def tie(self, a, b, who):
         one = Statement(self.pick(a), "leads_to", self.pick(b), scopes=("app",))
-        self.memory.do(lambda: self.memory.change(who, lambda txn: txn.put_statement(one)))
+        if self.memory.names():
+            self.memory.do(lambda: self.memory.change(who, lambda txn: txn.put_statement(one)))
 
     @rule(a=numbers, turn=st.integers(1, TURNS))
     def learn(self, a, turn):
@@ -294,6 +168,115 @@ class Verbs(RuleBasedStateMachine):
         how = {"scopes": None, "author": PERSON, "now": self.memory.at()}
         name = self.pick(at)
         self.memory.do(lambda: propagation.move(self.memory.home, [name], scope, **how))
+
+    @rule(at=numbers, who=who, version=st.integers(1, 4))
+    def revert(self, at, who, version):
+        words = [f"{self.pick(at)}@{version}"]
+        how = {"author": who, "now": self.memory.at()}
+        self.memory.do(lambda: history.revert(self.memory.home, words, **how))
+
+    @rule(turn=st.integers(1, TURNS), who=who, branch=st.booleans())
+    def delete_from(self, turn, who, branch):
+        how = {"scopes": None, "branch": branch, "author": who, "now": self.memory.at()}
+        name = f"msg-s-1-{turn}"
+        self.memory.do(lambda: propagation.delete_onward(self.memory.home, name, **how))
+
+    @rule(at=numbers, who=who)
+    def delete_entry_and_later(self, at, who):
+        how = {"scopes": None, "author": who, "now": self.memory.at()}
+        name = self.pick(at)
+        self.memory.do(lambda: propagation.delete_onward(self.memory.home, name, **how))
+
+    @rule(who=who)
+    def delete_session(self, who):
+        how = {"scopes": None, "author": who, "now": self.memory.at()}
+        self.memory.do(lambda: propagation.delete(self.memory.home, ["s-1"], **how))
+
+    @rule(
+        verb=st.sampled_from(sorted(BULK)),
+        who=who,
+        select=st.sampled_from(["1", "1-3", "all"]),
+        of=st.sampled_from(["", "s-1"]),
+    )
+    def many(self, verb, who, select, of):
+        wanted = bulk.Filter(None, session_id=of)
+        how = {"author": who, "now": self.memory.at()}
+        self.memory.do(
+            lambda: bulk.change(self.memory.home, verb, BULK[verb], select, wanted, **how)
+        )
+
+    @rule(turn=st.integers(1, TURNS), who=who, number=numbers)
+    def edit_message(self, turn, who, number):
+        how = {"scopes": None, "author": who, "now": self.memory.at()}
+        name, words = f"msg-s-1-{turn}", f"words number {number} of somebody"
+        self.memory.do(lambda: trust.edit(self.memory.home, name, words, **how))
+
+    @rule(turn=st.integers(1, TURNS), scope=st.sampled_from(SCOPES))
+    def move_message(self, turn, scope):
+        how = {"scopes": None, "author": PERSON, "now": self.memory.at()}
+        name = f"msg-s-1-{turn}"
+        self.memory.do(lambda: propagation.move(self.memory.home, [name], scope, **how))
+
+    @rule(new=st.sampled_from(["app", "mine", "pit"]), who=who)
+    def rename_project(self, new, who):
+        with open_store(self.memory.home, write=False) as store:
+            old = [one.scope for one in store.projects()]
+        how = {"author": who, "now": self.memory.at()}
+        if old:
+            self.memory.do(lambda: projects.rename(self.memory.home, old[0], new, **how))
+
+    @rule(at=numbers, who=who, rewritten=st.booleans())
+    def take_in(self, at, who, rewritten):
+        how = {"scopes": None, "author": who, "now": self.memory.at()}
+        words = {"text": f"taken in as number {at}"} if rewritten else {}
+        name = self.pick(at)
+        self.memory.do(lambda: review.accept(self.memory.home, [name], **words, **how))
+
+    @rule(at=numbers, other=numbers, who=who)
+    def take_together(self, at, other, who):
+        how = {"scopes": None, "author": who, "now": self.memory.at()}
+        one, into = self.pick(at), self.pick(other)
+        self.memory.do(lambda: review.merge(self.memory.home, one, into, **how))
+
+    @rule(at=numbers, who=who)
+    def defer(self, at, who):
+        how = {"days": 3, "scopes": None, "author": who, "now": self.memory.at()}
+        name = self.pick(at)
+        self.memory.do(lambda: review.defer(self.memory.home, [name], **how))
+
+    @rule(who=who)
+    def let_go(self, who):
+        how = {"dry_run": False, "author": who, "now": self.memory.at()}
+        self.memory.do(lambda: retention.apply(self.memory.home, AGED, "app", **how))
+
+    @rule(at=numbers, who=who)
+    def lift(self, at, who):
+        with open_store(self.memory.home, write=False) as store:
+            there = [one.id for one in tombstones.listed(store, None)]
+        how = {"scopes": None, "author": who, "now": self.memory.at()}
+        if there:
+            which = [there[at % len(there)]]
+            self.memory.do(lambda: tombstones.lift(self.memory.home, which, **how))
+            self.memory.still_kept_away()
+
+    @rule(who=who)
+    def rotate(self, who):
+        how = {"author": who, "now": self.memory.at()}
+        self.memory.do(lambda: tombstones.rotate_key(self.memory.home, **how))
+
+    @rule(word=words, who=who)
+    def aim(self, word, who):
+        how = {"steps": ("dig", "sell"), "scope": "app", "author": who, "now": self.memory.at()}
+        self.memory.do(lambda: goals.put(self.memory.home, f"find {word}", **how))
+
+    @rule(word=words, who=who, step=st.integers(0, 2))
+    def reach(self, word, who, step):
+        how = {"step": step, "scopes": SCOPES, "author": who, "now": self.memory.at()}
+        self.memory.do(lambda: goals.done(self.memory.home, f"find {word}", **how))
+
+    @rule()
+    def export_and_import(self):
+        self.memory.carried_over()
 
     @rule(a=numbers, b=numbers, force=st.booleans())
     def unite(self, a, b, force):
