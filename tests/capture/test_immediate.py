@@ -304,8 +304,8 @@ def test_the_corpus_is_understood() -> None:
     understood, kinds = count(ASKED)
     alarms = [text for _, text in NOT_ASKED if parse(text)]
     assert understood / (understood + len(alarms)) >= 0.98, alarms
-    assert understood / len(ASKED) >= 0.9
-    assert kinds / understood >= 0.9
+    assert understood / len(ASKED) >= 0.98
+    assert kinds / understood >= 0.95
 
 
 def test_prompts_the_patterns_were_not_written_with() -> None:
@@ -315,5 +315,23 @@ def test_prompts_the_patterns_were_not_written_with() -> None:
     understood, kinds = count(unseen.ASKED)
     alarms = [text for _, text in unseen.NOT_ASKED if parse(text)]
     assert understood / (understood + len(alarms)) >= 0.98, alarms
-    assert understood / len(unseen.ASKED) >= 0.9
-    assert kinds / understood >= 0.88
+    assert understood / len(unseen.ASKED) >= 0.98
+    assert kinds / understood >= 0.91
+
+
+@pytest.mark.parametrize("language", ["en", "zh", "ja", "de", "fr", "es"])
+def test_every_language_is_understood_by_itself(language: str) -> None:
+    """Both lists together; what the many English prompts get right hides nothing of the others."""
+    asked = [row for row in (*ASKED, *unseen.ASKED) if row[0] == language]
+    other = [text for told, text in (*NOT_ASKED, *unseen.NOT_ASKED) if told == language]
+    assert len(asked) >= 30
+    assert len(other) >= 25
+    understood, kinds = count(asked)
+    alarms = [text for text in other if parse(text)]
+    assert understood / (understood + len(alarms)) >= 0.96, alarms
+    assert understood / len(asked) >= 0.95
+    assert kinds / understood >= 0.9
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len({text for *_, text in (*ASKED, *unseen.ASKED)}) >= 150

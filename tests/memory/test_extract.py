@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from hypatia_mem.memory.extract import running
-from hypatia_mem.memory.extract.kinds import kind_of
+from hypatia_mem.memory.extract import running, templates
+from hypatia_mem.memory.extract.kinds import Kind, kind_of
 from hypatia_mem.memory.extract.topics import Said, exchanges_of, topics
 from hypatia_mem.model import Author, Channel, Entry, Message, Session, Trust
 from hypatia_mem.store import lessons
 from hypatia_mem.store.connection import open_store
-from tests.memory.corpus import conversations
+from tests.memory.corpus import FILE, UNSEEN, conversations
 
 NOW = datetime(2026, 11, 30, 10)
 BUG = (
@@ -394,21 +394,63 @@ def test_no_lesson_is_kept_of_what_was_forgotten(home, rejected):
     assert any(one and one.scopes == ("web",) for one in made.values())
 
 
-def test_the_labelled_conversations_are_told_apart():
-    """In six languages; the figures themselves are the benchmark's."""
-    corpus = conversations()
-    assert len(corpus) >= 60
+@pytest.mark.parametrize(
+    ("file", "least", "f1", "kinds"), [(FILE, 60, 0.81, 0.95), (UNSEEN, 30, 0.77, 0.82)]
+)
+def test_the_labelled_conversations_are_told_apart(file, least, f1, kinds):
+    """In six languages, just above which they must stay; the figures are the benchmark's."""
+    corpus = conversations(file)
+    assert len(corpus) >= least
     assert len({one.language for one in corpus}) >= 5
     found = false = missed = right = every = 0
     for one in corpus:
-        said = {topic[0].all[0].turn - 1 for topic in topics(exchanges_of(one.said))}
-        true = {start for start, _ in one.topics}
-        found += len((said & true) - {0})
+        said = {topic[0].all[0].turn - 1 for topic in topics(exchanges_of(one.said))} - {0}
+        true = {start for start, _ in one.topics} - {0}
+        found += len(said & true)
         false += len(said - true)
         missed += len(true - said)
         ends = [*(start for start, _ in one.topics[1:]), len(one.said)]
         for (start, kind), end in zip(one.topics, ends, strict=True):
             right += kind_of(exchanges_of(one.said[start:end])) == kind
             every += 1
-    assert 2 * found / (2 * found + false + missed) >= 0.75
-    assert right / every >= 0.85
+    assert 2 * found / (2 * found + false + missed) >= f1
+    assert right / every >= kinds
+
+
+# What the skill asks of each kind.
+@pytest.mark.parametrize(
+    ("kind", "headings", "essential"),
+    [
+        (Kind.ONE_SHOT, "Context, Solution, Key Detail", "Solution, Key Detail"),
+        (
+            Kind.CORRECTION_CHAIN,
+            "Context, Initial Attempt, Why It Was Wrong, Correct Approach, Lesson",
+            "Why It Was Wrong, Correct Approach, Lesson",
+        ),
+        (Kind.EXPLORATION, "Context, Findings, Decisions, Rationale", "Findings, Rationale"),
+        (Kind.BUG_FIX, "Context, Symptoms, Root Cause, Fix", "Symptoms, Root Cause, Fix"),
+        (Kind.DESIGN_DECISION, "Context, Options, Decision, Why", "Options, Decision, Why"),
+    ],
+)
+def test_each_kind_has_the_sections_of_the_skill(kind, headings, essential):
+    assert templates.HEADINGS[kind] == tuple(headings.split(", "))
+    assert templates.ESSENTIAL[kind] == frozenset(essential.split(", "))
+
+
+def test_an_exploration_without_a_decision_is_kept_with_its_reasons(home):
+    """It has no single right answer; what it found and why is what it is kept for."""
+    said = (
+        ("user", "what are the trade-offs of parquet and csv for the exports in export.py?"),
+        ("assistant", "Parquet files are 6 times smaller than csv in export.py because the columns "
+         "are encoded. The csv files open in every spreadsheet. Both take 40 seconds to write."),
+        ("user", "and how do they compare for the nightly job?"),
+        ("assistant", "The nightly job reads 3 of 40 columns, so parquet reads 8 % of the bytes."),
+        ("user", "another topic: rotate the nginx logs in /etc/nginx, how?"),
+        ("assistant", "Use logrotate with copytruncate in /etc/logrotate.d/nginx."),
+    )  # fmt: skip
+    say(home, said)
+    kept = [one for one in run(home).kept if one.kind == "exploration"]
+    (made,) = entries(home, [one.name for one in kept]).values()
+    assert "## Findings\n" in made.content
+    assert "## Rationale\n- Parquet files are 6 times smaller" in made.content
+    assert made.trust == Trust.ASSERTED

@@ -15,7 +15,7 @@ from hypatia_mem.config import Settings
 from hypatia_mem.memory import jobs as work
 from hypatia_mem.memory import projects
 from hypatia_mem.memory.cascade.running import Waiting
-from hypatia_mem.memory.extract import judging, running
+from hypatia_mem.memory.extract import judging, rules, running
 from hypatia_mem.memory.extract.topics import Said
 from hypatia_mem.memory.spend import spending
 from hypatia_mem.memory.summarise.protocol import SummaryFailed
@@ -283,7 +283,7 @@ def test_whatever_the_model_answers_the_work_is_kept_once_and_asked_about_later(
     found, producer = entry(home, kept.name)
     assert "## Symptoms\n- the login test fails with KeyError" in found.content
     assert "Kafka" not in found.content
-    assert producer == "extractive for anthropic"
+    assert producer == f"{rules.PRODUCER} for anthropic"
     assert again.kept == ()
     assert len(units(home)) == 1
     assert len(model.questions) == 1
@@ -369,7 +369,7 @@ def test_without_a_key_of_ones_own_nobody_is_asked(home, model, monkeypatch, tmp
             projects.claim(store, txn, str(folder))
     say(home, BUG)
     (kept,) = run(home, model).kept
-    assert entry(home, kept.name)[1] == "extractive for anthropic"
+    assert entry(home, kept.name)[1] == f"{rules.PRODUCER} for anthropic"
     assert model.asked == []
     assert [job.reason for job in waiting_jobs(home)] == ["auth"]
 
@@ -382,7 +382,7 @@ def test_over_the_limit_nobody_is_asked_and_the_rest_waits_for_the_next_day(home
     found = run(home, model, settings=settings).kept
 
     assert [entry(home, one.name)[1].partition(":")[0] for one in found] == [
-        "anthropic", "extractive for anthropic",
+        "anthropic", f"{rules.PRODUCER} for anthropic",
     ]  # fmt: skip
     assert run(home, model, settings=settings, hours=5).kept == ()
     assert len(model.questions) == 1

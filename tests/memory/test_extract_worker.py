@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 
@@ -12,6 +13,7 @@ import pytest
 from hypatia_mem import worker
 from hypatia_mem.capture import hook
 from hypatia_mem.config import set_value
+from hypatia_mem.memory.extract import rules
 from hypatia_mem.store import lessons
 from hypatia_mem.store.connection import open_store
 from tests.memory.model_server import ModelServer
@@ -57,7 +59,8 @@ def test_the_agent_is_asked_at_the_fifth_prompt_about_what_is_finished(home):
     assert talk(home, (*BUG, *DESIGN)) == [[], [], [], []]
     worker.run(home, once=True)
     ((unit, producer),) = units(home)
-    assert producer == "extractive"
+    assert producer == rules.PRODUCER
+    assert re.fullmatch(r"extractive-1#[0-9a-f]{12}", producer), "who, and by which rules"
     (said,) = talk(home, [("user", "hm, and what about its locks?")])
     assert said[0] == "TRIGGER:extract"
     assert said[1].startswith(f"[hypatia-memory] Due: {unit.name} (bug-fix, msg-s-1-1 to msg-s-1-")

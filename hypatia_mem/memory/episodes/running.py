@@ -26,6 +26,7 @@ from hypatia_mem.memory.episodes.reading import MESSAGES, Read, end_of, read_new
 from hypatia_mem.memory.episodes.storing import Episode
 from hypatia_mem.memory.episodes.synopsis import synopsis
 from hypatia_mem.memory.episodes.threads import done_by, still_open
+from hypatia_mem.memory.extract import rules
 from hypatia_mem.memory.extract.topics import Exchange, Said, exchanges_of
 from hypatia_mem.memory.summarise import choosing, words
 from hypatia_mem.memory.summarise.extractive import Extractive
@@ -193,7 +194,7 @@ class _Pass:
             left = self._left(read)
             with (
                 open_store(self.home, write=True) as store,
-                store.transaction(self._as("extractive"), now=self.now) as txn,
+                store.transaction(self._as(rules.PRODUCER), now=self.now) as txn,
             ):
                 report.opened += storing.open_threads(txn, read, left)
                 last = read.messages[-1].turn if read.messages else None

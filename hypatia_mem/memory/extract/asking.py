@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypatia_mem.memory.cascade import failing
-from hypatia_mem.memory.extract import judging
+from hypatia_mem.memory.extract import judging, rules
 from hypatia_mem.memory.extract.kinds import Kind
 from hypatia_mem.memory.extract.units import WorkUnit
 from hypatia_mem.memory.summarise import choosing
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from hypatia_mem.model import Author
     from hypatia_mem.store.connection import Store
 
-__all__ = ["EXTRACTIVE", "Judge", "Verdict", "asks_model", "job_kind", "stand_in"]
+__all__ = ["Judge", "Verdict", "asks_model", "job_kind", "stand_in"]
 
 _LOG = logging.getLogger("hypatia_mem")
-EXTRACTIVE = "extractive"
 ATTEMPTS = 6
 _SAID = {
     FailureKind.MALFORMED: "the model's answer is not in the form that was asked for",
@@ -63,7 +62,7 @@ def job_kind(settings: Settings) -> str:
 
 def stand_in(settings: Settings) -> str:
     """Return how a unit is recorded that stands in for the model's."""
-    return f"{EXTRACTIVE} for {settings.summary_by}"
+    return f"{rules.PRODUCER} for {settings.summary_by}"
 
 
 class Judge:

@@ -191,7 +191,6 @@ def judged(
         and ESSENTIAL[answer.kind] <= filled
         and bool(facts.tokens(content))
         and not any(is_vague(one.text) for one in every),
-        lesson=next((lines[0].text for name, lines in told if name == "Lesson" and filled), ""),
         day=day,
     )
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypatia_mem.memory.extract import asking, judging, keeping
+from hypatia_mem.memory.extract import asking, judging, keeping, rules
 from hypatia_mem.memory.extract.comparing import Relation
 from hypatia_mem.memory.extract.keeping import Kept
 from hypatia_mem.memory.extract.kinds import Kind, kind_of
@@ -243,7 +243,7 @@ class _Pass:
         return True
 
     def _who(self, session_id: str, verdict: asking.Verdict | None) -> Author:
-        producer = verdict.producer if verdict is not None else asking.EXTRACTIVE
+        producer = verdict.producer if verdict is not None else rules.PRODUCER
         return replace(self.author, producer=producer, session_id=session_id)
 
     def ask_again(self, scopes: Sequence[str] | None, beat: Callable[[], None]) -> None:

@@ -28,7 +28,7 @@ HEADINGS: Mapping[Kind, tuple[str, ...]] = {
 ESSENTIAL: Mapping[Kind, frozenset[str]] = {
     Kind.ONE_SHOT: frozenset({"Solution", "Key Detail"}),
     Kind.CORRECTION_CHAIN: frozenset({"Why It Was Wrong", "Correct Approach", "Lesson"}),
-    Kind.EXPLORATION: frozenset({"Findings", "Decisions"}),
+    Kind.EXPLORATION: frozenset({"Findings", "Rationale"}),  # what it ends in may be open
     Kind.BUG_FIX: frozenset({"Symptoms", "Root Cause", "Fix"}),
     Kind.DESIGN_DECISION: frozenset({"Options", "Decision", "Why"}),
 }

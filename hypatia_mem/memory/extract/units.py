@@ -29,10 +29,7 @@ _Sections = list[tuple[str, list[Unit]]]
 
 @dataclass(frozen=True, slots=True)
 class WorkUnit:
-    """A lesson as it will be stored; ``sources`` are the messages that its lines stand on.
-
-    ``lesson`` is the line that says what to do next time, ``""`` where there is none.
-    """
+    """A lesson as it will be stored; ``sources`` are the messages that its lines stand on."""
 
     kind: Kind
     slug: str
@@ -40,7 +37,6 @@ class WorkUnit:
     sources: tuple[str, ...]
     topics: tuple[str, ...]
     sure: bool
-    lesson: str
     day: str
 
 
@@ -75,7 +71,6 @@ def work_unit(
     content = "\n".join(lines).strip()
     named = [_line(unit) for title, units in sections if title != "Lesson" for unit in units]
     day = exchanges[0].all[0].at.strftime("%Y-%m-%d")
-    lesson = next((_line(units[0]) for title, units in sections if title == "Lesson" and units), "")
     return WorkUnit(
         kind=kind,
         slug=naming.suggest(named, idf, day),
@@ -86,7 +81,6 @@ def work_unit(
         and bool(facts.tokens(content))
         and not _is_vague(sections, essential)
         and _is_settled(exchanges),
-        lesson=lesson,
         day=day,
     )
 
@@ -194,13 +188,13 @@ def _correction(pool: _Pool, exchanges: Sequence[Exchange]) -> _Sections:
 
 def _exploration(pool: _Pool, _: Sequence[Exchange]) -> _Sections:
     decided = _matching([*pool.asked, *pool.answered], facts.is_decision)
-    findings = [unit for _, unit in pool.answered if unit not in decided]
-    why = [unit for unit in findings if cues.CAUSE.search(unit.text)]
+    said = [unit for _, unit in pool.answered if unit not in decided]
+    why = _picked(pool, [unit for unit in said if cues.CAUSE.search(unit.text)], 30, 2)
     return [
         _context(pool),
-        ("Findings", _picked(pool, findings, 70, 5)),
+        ("Findings", _picked(pool, [unit for unit in said if unit not in why], 70, 5)),
         ("Decisions", _picked(pool, decided, 40, 3)),
-        ("Rationale", _picked(pool, why, 30, 2)),
+        ("Rationale", why),
     ]
 
 
