@@ -111,16 +111,20 @@ class ErasingWrites(MessageWrites):
     def erase_title(self, session_id: str, reason: str) -> Outcome:
         """Take a session's title away, and keep it away; ``unchanged``: it has none.
 
-        Called before its messages go: with them goes the title, and then nobody knows it any more.
+        What a branch is for goes with it. Called before its messages go: with them goes the title,
+        and then nobody knows it any more.
         """
         session = self.store.session(session_id)
         self.store.execute("DELETE FROM image WHERE kind = 'session' AND key = ?", [session_id])
-        if session is None or not session.title:
+        if session is None or not (session.title or session.fork_reason):
             return Outcome("unchanged", session_id)
-        self._bury_digests(self._title_digests(session.title), [session.project], reason)
-        said = rows.digest(session.title)
+        if session.title:
+            self._bury_digests(self._title_digests(session.title), [session.project], reason)
+        said = rows.digest(session.title or session.fork_reason)
         self._note("forget", session_id, "session", before=said, reason=reason, index=False)
-        self.store.execute("UPDATE session SET title = '' WHERE id = ?", [session_id])
+        self.store.execute(
+            "UPDATE session SET title = '', fork_reason = '' WHERE id = ?", [session_id]
+        )
         return Outcome("updated", session_id)
 
     def erase_notes(self, values: Sequence[str]) -> int:
@@ -264,16 +268,17 @@ def said_statements(
 
 
 def said_titles(store: Store, values: Sequence[str], scopes: Sequence[str] | None) -> list[Session]:
-    """Return the sessions whose titles hold one of these values."""
+    """Return the sessions whose titles, or what they branched off for, hold one of these values."""
     found = store.run(
         """
         SELECT * FROM session
-        WHERE title <> '' AND ($1::VARCHAR[] IS NULL OR list_contains($1::VARCHAR[], project))
+        WHERE title || fork_reason <> ''
+          AND ($1::VARCHAR[] IS NULL OR list_contains($1::VARCHAR[], project))
         """,
         [None if scopes is None else list(scopes)],
     )
     sessions = [rows.session_of(row) for row in found]
-    return [one for one in sessions if holds((one.title,), values)]
+    return [one for one in sessions if holds((one.title, one.fork_reason), values)]
 
 
 def holds(texts: Sequence[str], values: Sequence[str]) -> bool:
@@ -417,7 +422,7 @@ def pieces_of_others(
             UNION ALL
             SELECT triple, scopes, concat_ws(' ', triple, content) FROM statement
             UNION ALL
-            SELECT id, [project], title FROM session
+            SELECT id, [project], concat_ws(chr(10), title, fork_reason) FROM session
         )
         SELECT DISTINCT piece, name, scopes FROM said, (SELECT unnest($1::VARCHAR[]) AS piece)
         WHERE contains(lower(text), piece) ORDER BY piece, name

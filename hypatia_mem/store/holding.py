@@ -89,16 +89,17 @@ def statements(store: Store, words: Sequence[str], scopes: Sequence[str] | None)
 
 
 def titles(store: Store, words: Sequence[str], scopes: Sequence[str] | None) -> list[Holder]:
-    """Return the sessions whose titles hold all these words."""
+    """Return the sessions whose titles, or what they branched off for, hold all these words."""
     found = store.run(
         f"""
-        SELECT id, title, project FROM session
-        WHERE ($2::VARCHAR[] IS NULL OR list_contains($2::VARCHAR[], project)) AND {_all("title")}
+        SELECT id, project, concat_ws(' ', nullif(title, ''), nullif(fork_reason, '')) AS said
+        FROM session
+        WHERE ($2::VARCHAR[] IS NULL OR list_contains($2::VARCHAR[], project)) AND {_all("said")}
         ORDER BY updated_at DESC, id
         """,  # noqa: S608 - our own clauses
         [list(words), None if scopes is None else list(scopes)],
     )
-    return [Holder(row["id"], "title", (row["project"],), (), (row["title"],)) for row in found]
+    return [Holder(row["id"], "title", (row["project"],), (), (row["said"],)) for row in found]
 
 
 def _all(text: str) -> str:

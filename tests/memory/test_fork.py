@@ -491,3 +491,53 @@ def test_an_old_session_is_as_old_as_the_youngest_branch_that_shares_it(home):
     fork(home, "s-1", at="4", now=later)
     let = retention.apply(home, settings, "app", dry_run=True, author=PERSON, now=later)
     assert let.sessions == ("s-2",)
+
+
+def test_what_a_branch_is_for_is_forgotten_and_erased_like_other_words(home):
+    from hypatia_mem.store import erasing, holding
+
+    talk(home)
+    made = fork(home, at="2", reason="try the zebra gateway")
+    with open_store(home, write=False) as store:
+        assert [one.name for one in holding.titles(store, ["zebra"], ["app"])] == [made.id]
+        assert holding.titles(store, ["zebra", "lion"], ["app"]) == []
+        assert [one.id for one in erasing.said_titles(store, ["zebra gateway"], None)] == [made.id]
+    with open_store(home, write=True) as store, store.transaction(PERSON, now=NOW) as txn:
+        assert txn.erase_title(made.id, "erase").verb == "updated"
+    assert "zebra" not in str(rows(home, "session", "image", "mutation"))
+    assert read(home, made.id) == ["amber", "birch"]
+
+
+def test_a_shared_message_that_is_forgotten_is_in_no_branch(home):
+    talk(home)
+    made = fork(home, at="4")
+    curate.forget(home, "", scope="app", ids=["msg-s-1-2"], author=PERSON, now=NOW)
+    assert read(home, made.id) == ["amber", "", "cedar", "daisy"]
+    derive(home)
+    assert "birch" not in found(home, made.id) | found(home, "s-1")
+
+
+def test_a_fork_of_an_earlier_version_shares_what_was_said_before_it(bare_home):
+    """Its row named the session that it came from, and nothing else."""
+    from hypatia_mem.store.connection import FILE, attached
+    from hypatia_mem.store.migrations import MIGRATIONS
+    from tests.store.old_stores import make_old
+
+    make_old(bare_home, [name for name, _ in MIGRATIONS].index("m010_share_turns_of_branches"))
+    with attached(bare_home / FILE, write=True) as kb:
+        kb.execute("DELETE FROM message")
+        for session, turn, minute in (
+            ("s-1", 1, 0), ("s-1", 2, 1), ("s-2", 1, 5), ("s-1", 3, 9),
+        ):  # fmt: skip
+            at = NOW + timedelta(minutes=minute)
+            kb.execute(
+                "INSERT INTO message VALUES (?, ?, ?, '', '', '', 'user', '', '[]', 0, [], '', ?)",
+                [session, turn, f"{session}-{turn}", at],
+            )
+        kb.execute(
+            "INSERT INTO session SELECT * REPLACE ('s-2' AS id, 's-1' AS forked_from) FROM session"
+        )
+    with open_store(bare_home, write=False) as store:
+        assert store.session("s-2").forked_at == 2
+        read = branches.reading(store, "s-2")
+    assert [(place, one.session_id) for place, one in read] == [(1, "s-1"), (2, "s-1"), (3, "s-2")]
