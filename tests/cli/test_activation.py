@@ -284,7 +284,7 @@ def test_why_counts_what_is_withheld_and_does_not_name_it(person):
     "withdraw",
     [
         ("suppress", RULE), ("reject", RULE, "--reason", "wrong"), ("delete", RULE),
-        ("forget", "deploy by hand"), ("trust", RULE, "candidate"),
+        ("forget", "deploy by hand"), ("trust", RULE, "candidate"), ("erase", RULE, "--yes"),
     ],
 )  # fmt: skip
 def test_what_is_withdrawn_is_told_to_no_prompt(person, hook, home, withdraw):
