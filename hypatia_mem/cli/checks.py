@@ -216,7 +216,8 @@ def _firing(store: observe.StoreView, spool: observe.SpoolView) -> Check:
     newest = spool.newest
     if newest is not None:
         age = ago(time.time() - newest.at)
-        return Check("firing", "ok", f"last hook {age} ago ({newest.event}, {newest.client})")
+        which = ", ".join(part for part in (newest.event, newest.client) if part)
+        return Check("firing", "ok", f"last hook {age} ago ({which})")
     if store.counts.get("messages"):
         return Check("firing", "ok", "hooks have fired; their records are all drained and gone")
     return Check(
@@ -230,7 +231,7 @@ def _firing(store: observe.StoreView, spool: observe.SpoolView) -> Check:
 def _hook_failure(home: Path) -> Check:
     failure = observe.hook_failure(home)
     if not failure:
-        return Check("hook failures", "ok", "none")
+        return Check("hook failures", "ok", "no hook has failed")
     return Check(
         "hook failures",
         "problem",
@@ -275,7 +276,10 @@ def _store(store: observe.StoreView) -> Check:
     error = store.error
     if error is None:
         messages = store.counts.get("messages", 0)
-        return Check("store", "ok", f"opens, {messages} messages")
+        if not store.counts:
+            return Check("store", "ok", "none yet: the first turn makes one")
+        noun = "message" if messages == 1 else "messages"
+        return Check("store", "ok", f"opens, {messages} {noun}")
     remedies: dict[type[Exception], str] = {
         StoreBusy: "Close the program that has it open (a DuckDB shell?), then look again.",
         StoreCorrupt: "Run: hypatia-mem worker run; it sets the file aside and restores.",
@@ -289,6 +293,8 @@ def _undrained(home: Path, spool: observe.SpoolView) -> Check:
         return Check("drain", "ok", "every record is in the store")
     age = time.time() - spool.oldest
     says = f"{spool.waiting} records wait, the oldest for {ago(age)}"
+    if spool.waiting == 1:
+        says = f"1 record has waited for {ago(age)}"
     if age < _WAITING_TOO_LONG:
         return Check("drain", "ok", says)
     return Check("drain", "problem", says, "Run: hypatia-mem worker drain", lambda: _drain(home))
@@ -317,7 +323,7 @@ def _damage(home: Path, spool: observe.SpoolView) -> Check:
             f"{kept} damaged pieces were set aside in quarantine",
             f"Nothing to do; look at or delete them under {home}.",
         )
-    return Check("damage", "ok", "none")
+    return Check("damage", "ok", "nothing in the spool is damaged")
 
 
 def _mended(home: Path) -> Check:
@@ -326,7 +332,7 @@ def _mended(home: Path) -> Check:
 
     found = health.findings(home, seconds=_MENDED)
     if not found:
-        return Check("mended", "ok", "nothing had to be, these two weeks")
+        return Check("mended", "ok", "nothing had to be mended these two weeks")
     last = found[0]
     kept = f" (kept in {last.kept})" if last.kept else ""
     newer = last.what == "newer"
@@ -344,7 +350,7 @@ def _erasing(home: Path) -> Check:
     except HypatiaError as error:
         return Check("erasing", "problem", error.message, error.hint)
     if job is None:
-        return Check("erasing", "ok", "none is unfinished")
+        return Check("erasing", "ok", "no erasing is unfinished")
     done = ", ".join(job.done) or "nothing"
     return Check(
         "erasing",
@@ -411,7 +417,11 @@ def _index(home: Path, store: observe.StoreView) -> Check:
 def _briefs(home: Path, store: observe.StoreView) -> Check:
     if store.error is not None or not store.counts.get("messages"):
         return Check(
-            "briefs", "ok", "nothing to brief yet" if store.error is None else "not checked"
+            "briefs",
+            "ok" if store.error is None else "note",
+            "nothing to brief yet"
+            if store.error is None
+            else "not checked, because the store cannot be asked",
         )
     if any((home / "briefs").glob("*.json")):
         return Check("briefs", "ok", f"{_count(home / 'briefs')} files")
@@ -425,15 +435,17 @@ def _tables(home: Path, store: observe.StoreView) -> Check:
     from hypatia_mem.memory import activation
     from hypatia_mem.store.connection import open_store
 
-    if store.error is not None or not store.counts:
-        return Check("called up", "ok", "not checked")
+    if store.error is not None:
+        return Check("called up", "note", "not checked, because the store cannot be asked")
+    if not store.counts:
+        return Check("called up", "ok", "nothing is kept yet that a prompt could call up")
     try:
         with open_store(home, write=False) as opened:
             count = activation.missing(opened, home)
     except HypatiaError as error:
         return Check("called up", "problem", error.message, error.hint)
     if not count:
-        return Check("called up", "ok", "what has keys is at hand")
+        return Check("called up", "ok", "all that has keys can be told with a prompt")
     says = f"{count} files are missing from which a prompt is told what it calls up"
     return Check(
         "called up", "problem", says, "Run: hypatia-mem doctor --fix", lambda: _refresh(home)

@@ -68,7 +68,7 @@ def _status_text(found: dict[str, Any]) -> str:
     rows = details(
         {
             "home": found["home"],
-            "store": found["store"],
+            "store": found["store"] if found["exists"] else "none yet: the first turn makes one",
             "entries": str(found["entries"]),
             "statements": str(found["statements"]),
             "sessions": str(found["sessions"]),
@@ -77,7 +77,7 @@ def _status_text(found: dict[str, Any]) -> str:
             "spool": f"{found['spool_bytes']} bytes",
             "queue": _queue_text(found["queue"]),
             **_changes_row(found["changes"]),
-            "readable": _lag_text(found["lag"]),
+            "readable": _lag_text(found["lag"], found["stored"]),
             **observe_models.rows(found["models"]),
         }
     )
@@ -105,6 +105,7 @@ def _status(home: Path) -> dict[str, Any]:
         "last_error": observe.last_error(home),
         "home": str(home),
         "store": store.error.message if store.error else "ok",
+        "exists": bool(counts) or store.error is not None,
         "entries": counts.get("entries", 0),
         "statements": counts.get("statements", 0),
         "sessions": counts.get("sessions", 0),
@@ -143,19 +144,29 @@ def _queue_text(queue: int | None) -> str:
     """Return how much cold work is to be done, in words."""
     if queue is None:
         return "nobody can say what is due"
-    return f"{queue} job{'' if queue == 1 else 's'} to be done"
+    if not queue:
+        return "nothing is to be done"
+    return f"{queue} job{'' if queue == 1 else 's'} to be done (hypatia-mem jobs list)"
 
 
-def _lag_text(lag: dict[str, float]) -> str:
+def _lag_text(lag: dict[str, float], stored: int) -> str:
     """Return after how long what is said can be read, in words."""
     if not lag:
-        return "no turn was stored this week"
-    turns = f"{lag['turns']:g} turn{'' if lag['turns'] == 1 else 's'} this week"
-    return f"{lag['p50']:g} s after it was said, 99 of 100 within {lag['p99']:g} s ({turns})"
+        return (
+            "not measured: no turn has come in these 7 days"
+            if stored
+            else "as soon as the first turn is stored"
+        )
+    if lag["turns"] == 1:
+        return f"{lag['p50']:g} s after it was said (1 turn this week)"
+    return (
+        f"{lag['p50']:g} s after it was said, 99 of 100 within {lag['p99']:g} s"
+        f" ({lag['turns']:g} turns this week)"
+    )
 
 
 def _status_line(found: dict[str, Any]) -> str:
-    hook = "no hook seen yet"
+    hook = "no hook seen yet (hypatia-mem doctor says why)"
     seen = found["last_hook"]
     if seen is not None:
         who = ", ".join(part for part in (seen["event"], seen["client"]) if part)

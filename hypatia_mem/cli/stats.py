@@ -47,7 +47,10 @@ def stats(
         (kind, str(live), f"{hidden} withheld" if hidden else "") for kind, live, hidden in kinds
     ]
     lines += [(name, str(count), "") for name, count in others.items()]
-    say(columns([*lines, ("on disk", f"{size / 1e6:.1f} MB", "all projects")]))
+    if not kinds:
+        say("Nothing is remembered here yet.")
+    shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+    say(columns([*lines, ("on disk", shown, "all projects")]))
 
 
 def _size(folder: Path) -> int:

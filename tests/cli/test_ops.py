@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hypatia_mem.capture import spool
+from hypatia_mem.cli import context
 from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
 
@@ -33,8 +34,40 @@ def test_status_of_an_empty_home(cli):
 
     assert done.code == 0
     assert done.out.splitlines()[0] == (
-        "0 turns captured, 0 stored, 0 waiting; no hook seen yet; last error: none"
+        "0 turns captured, 0 stored, 0 waiting; no hook seen yet (hypatia-mem doctor says why); "
+        "last error: none"
     )
+
+
+@pytest.mark.parametrize(
+    ("turns", "days", "said", "never"),
+    [
+        (0, 0, ["none yet: the first turn makes one", "as soon as the first turn is stored",
+                "nothing is to be done", "doctor says why"], ["this week", "7 days", "99 of 100"]),
+        (1, 0, ["store:      ok", "after it was said (1 turn this week)", "1 turn captured"],
+         ["99 of 100", "turns this week", "no turn"]),
+        (2, 0, ["(2 turns this week)", "99 of 100 within"], ["not measured"]),
+        (1, 30, ["not measured: no turn has come in these 7 days", "last hook 30 d ago"],
+         ["as soon as", "this week"]),
+    ],
+    ids=["fresh", "one turn", "two turns", "idle"],
+)  # fmt: skip
+def test_each_sentence_of_status_is_true(cli, home, monkeypatch, turns, days, said, never):
+    """Of a memory without a store, with a little in it, and of one that nobody has used lately."""
+    if not turns:
+        (home / "memory.duckdb").unlink()
+    for number in range(turns):
+        prompt(home, text=f"turn {number}")
+    if turns:
+        assert cli("worker", "drain").code == 0
+    now, clock = context.now, time.time
+    monkeypatch.setattr(context, "now", lambda: now() + timedelta(days=days))
+    monkeypatch.setattr(time, "time", lambda: clock() + days * 86400)
+    out = cli("status").out
+    for words in said:
+        assert words in out
+    for words in never:
+        assert words not in out
 
 
 def test_status_counts_what_waits(cli, home):
@@ -301,7 +334,7 @@ def test_doctor_tells_of_a_key_that_is_lost_and_brings_it_back_from_a_backup(cli
 def test_status_tells_how_long_it_takes_until_what_is_said_can_be_read(cli, home):
     """Of what was waited for: neither what was said before this memory, nor an import."""
     assert cli("status", "--json").json["lag"] == {}
-    assert "no turn was stored this week" in cli("status").out
+    assert "readable:   as soon as the first turn is stored" in cli("status").out
     with open_store(home, write=True) as store:
         born = datetime.fromtimestamp(float(store.meta("born")), UTC).replace(tzinfo=None)
     doors = [(Channel.TRANSCRIPT, [2, 2, 2, 9]), (Channel.IMPORT, [9000])]
@@ -322,3 +355,20 @@ def test_status_tells_how_long_it_takes_until_what_is_said_can_be_read(cli, home
     assert (found["turns"], found["p50"]) == (4, 2.0)
     assert 8 < found["p99"] <= 9
     assert "2 s after it was said, 99 of 100 within" in cli("status").out
+
+
+def test_worker_drain_says_what_it_logged_and_what_came_of_it(cli, home, project):
+    """The skill's line, one for each session; a second drain has nothing to say."""
+    cli("config", "set", "cascade_max_tokens", "20")
+    cli("config", "set", "cascade_keep_last", "0")
+    prompt(home, text="why does the retry queue lose jobs when the broker restarts")
+
+    done = cli("worker", "drain")
+
+    assert done.out.splitlines() == [
+        "[hypatia-memory] Logged msg-s-1-1. Cascade: +1 summary 1 (token threshold).",
+        "1 messages stored, 0 records waiting.",
+    ]
+    assert cli("worker", "drain", "--json").json["logged"] == []
+    prompt(home, text="and now", session="s-2")
+    assert cli("worker", "drain").out.splitlines()[0] == "[hypatia-memory] Logged msg-s-2-1."
