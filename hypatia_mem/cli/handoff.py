@@ -18,8 +18,14 @@ def handoff(
         str, typer.Option("--session", help="This session; by default the project's latest.")
     ] = "",
     tokens: Annotated[
-        int, typer.Option("--tokens", min=100, max=20_000, help="The card's length at most.")
-    ] = 2000,
+        int | None,
+        typer.Option(
+            "--tokens",
+            min=100,
+            max=20_000,
+            help="The card's length at most, instead of what any session has room for.",
+        ),
+    ] = None,
     scope: Scopes = None,
     all_projects: AllProjects = False,
     as_json: AsJson = False,
@@ -46,7 +52,8 @@ def handoff(
         asker=context.asker(),
         now=context.now(),
     )
+    text = handing.render(found, handing.MAX_TOKENS if tokens is None else tokens)
     if as_json:
-        print_json({**asdict(found), "text": handing.render(found, tokens)})
+        print_json({**asdict(found), "text": text})
     else:
-        say(handing.render(found, tokens))
+        say(text)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_TOKENS", "Card", "Line", "card", "render", "tokens_of"]
 
-MAX_TOKENS = 2_000
+MAX_TOKENS = 2_000  # of a card, unless another length is asked for
 _MESSAGES = 4_000  # of a session that are read: the latest
 _EPISODES = 3
 _EARLIER = 5

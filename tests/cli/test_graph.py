@@ -356,6 +356,26 @@ def test_session_current(cli):
     assert limited[-1] == "  (2 unsummarized messages, the first 1 shown)"
 
 
+def test_session_current_is_the_expression_of_the_skill(cli):
+    """The same messages in the same order as $not-summaried gives; nothing withheld among them."""
+    for number, scopes in ((3, "app"), (1, "app,web"), (2, "app"), (4, "web"), (5, "app")):
+        cli("knowledge-create", f"m{number}", "--tags", "message", "--scopes", scopes)
+    cli("knowledge-create", "no-message", "--tags", "memory", "--scopes", "app")
+    cli("knowledge-create", "s1", "--tags", "summary,summary 1", "--scopes", "app")
+    cli("statement-create", "s1", "summary", "m2")
+    cli("suppress", "m5")
+
+    asked = cli("query", '["$not-summaried", "message", ["$contains", "scopes", "app"]]').json
+    short = cli("session-current", "--scope", "app", "--json").json
+
+    assert [row["name"] for row in asked] == ["m3", "m1"]
+    assert short == {"total": 2, "messages": asked}
+    assert cli("session-current").out.splitlines() == [
+        *(f"  {row['name']}  {row['created_at']}" for row in asked),
+        "  (2 unsummarized messages)",
+    ]
+
+
 def test_a_rule_made_with_knowledge_create_is_a_rule(cli):
     """The published skill makes rules that way, by their tags."""
     cli("knowledge-create", "rule:x", "-d", "Say why.", "--tags", "memory,rule")
