@@ -18,7 +18,7 @@ VERBS = {
     "delete": ("delete",),
     "pin": ("pin", "unpin"),
     "merge": ("graph",),
-    "regenerate": ("cascade",),
+    "regenerate": ("regenerate", "cascade"),
     "suppress": ("suppress", "unsuppress"),
     "go back": ("diff", "revert", "undo", "redo"),
     "judge": ("verify", "dispute", "reject", "review"),
@@ -143,6 +143,40 @@ def _merged(world: World, check: Check) -> None:
         "its provenance is not the union", sorted(_derived_from(world, one.name)) == sorted(sources)
     )
     check.claim("a name is lost", {first, second} <= {one.name, *one.synonyms})
+    for number in (0, 1):
+        _dies_with(world, check, number)
+
+
+def _dies_with(world: World, check: Check, gone: int) -> None:
+    """What was merged of two lessons goes with the source of the one and of the other."""
+    where = world.project()
+    word, kept = world.token(), world.token()
+    sessions = [world.session() for _ in range(3)]
+    for session, said in zip(sessions, (f"{word} one", f"{word} two", kept), strict=True):
+        world.write(where, session, (f"why does the bell {said} ring at night?", "It is the wind."))
+    world.settle()
+    sources = [f"msg-{session}-1" for session in sessions]
+    names = [_lesson(world, where, f"the {word} bell {n} is heard", sources[n]) for n in (0, 1)]
+    other = _lesson(world, where, f"the {kept} bell is hoarse", sources[2])
+    done(world.person(where, "graph", "merge", *names), "graph merge")
+    with world.store() as store:
+        there = [one.name for one in store.live_entries([*names, other])]
+    check.control("two lessons are one", sorted(there) == sorted([names[0], other]))
+    withdraw(world, where, sources[gone])
+    with world.store() as store:
+        left = [one.name for one in store.live_entries([*names, other])]
+    check.claim(f"it outlives the source of number {gone + 1}", names[0] not in left)
+    check.control("what has a source of its own stays", left == [other])
+
+
+def _lesson(world: World, where: Project, text: str, source: str) -> str:
+    """Let an agent learn something from a message; the lesson's name."""
+    name = world.token()
+    line = ("knowledge-create", name, "-d", text, "--scopes", where.scope)
+    done(world.agent(where, *line), "knowledge-create")
+    tie = ("statement-create", name, "derivedFrom", source, "--scopes", where.scope)
+    done(world.agent(where, *tie), "statement-create")
+    return name
 
 
 def _derived_from(world: World, name: str) -> list[str]:
@@ -162,16 +196,19 @@ def _previewed(world: World, check: Check) -> None:
     before = _dump(world)
     for line in _previews(world, name):
         ran = world.person(where, *line)
+        check.control(f"{' '.join(line)} goes well", ran.ok)
         check.control(f"{' '.join(line)} shows something: {ran.err.strip()[:80]}", ran.out.strip())
         check.claim(f"{' '.join(line)} changed the store", _dump(world) == before)
     check.control("the summary is there", name in summaries(world, where))
 
 
 def _previews(world: World, name: str) -> list[tuple[str, ...]]:
+    """Return what shows a change and makes none; a regeneration is stored only when accepted."""
     lines: list[tuple[str, ...]] = [("cascade", "plan"), ("forget", "--id", name, "--dry-run")]
     if world.has("delete"):
         lines.append(("delete", name, "--dry-run"))
-    return lines
+    world.needs("regenerate")
+    return [*lines, ("regenerate", name), ("regenerate", name, "--words", "12")]
 
 
 def _dump(world: World) -> object:
@@ -239,9 +276,9 @@ PROBES = (
     Probe(
         "editing_surface.merge_is_union",
         "editing",
-        "A merge keeps the sources of both and the names of both.",
+        "A merge keeps the sources and the names of both, and goes with the source of either.",
         "memory.graph.merge:merge",
-        "each of the two named a source of its own",
+        "each of the two named a source of its own, and what has another source stays",
         _merged,
     ),
     Probe(

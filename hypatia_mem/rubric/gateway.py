@@ -90,6 +90,19 @@ def _merge(world: World, where: Project, text: str) -> object:
     return merge.merge(world.home, first, second, **how)
 
 
+def _edit(world: World, where: Project, text: str) -> object:
+    name = remembered(world, where, f"{world.token()} is on holiday")
+    return world.agent(where, "edit", name, "--text", text)
+
+
+def _goal(world: World, where: Project, text: str) -> object:
+    return world.agent(where, "goal", "set", text)
+
+
+def _fact(world: World, where: Project, text: str) -> object:
+    return world.agent(where, "fact", "set", world.token(), text)
+
+
 ENTRY_POINTS = (
     Door("remember", _remember),
     Door("knowledge-create", _create),
@@ -100,6 +113,9 @@ ENTRY_POINTS = (
     Door("import", _import),
     Door("worker", _job),
     Door("graph merge", _merge),
+    Door("edit", _edit),
+    Door("goal set", _goal),
+    Door("fact set", _fact),
 )
 
 

@@ -19,6 +19,7 @@ from hypatia_mem.rubric.withdrawing import (
     remembered,
 )
 from hypatia_mem.rubric.world import ALL, Project, World, now
+from hypatia_mem.store.connection import FILE
 from hypatia_mem.store.ledger import verify_rows
 
 __all__ = ["PROBES"]
@@ -205,6 +206,20 @@ def _audit(world: World, check: Check) -> None:
         check.claim(f"{what} is not noticed", verify_rows(tampered) is not None)
     with world.store() as store:
         check.control("the store walks its own chain", store.verify_ledger() is None)
+    _cut_off(world, check)
+
+
+def _cut_off(world: World, check: Check) -> None:
+    """Put the store's file of before in its place: a ledger without its end, whole in itself."""
+    small = world.sub_world()
+    where = small.project()
+    remembered(small, where, "the tide comes twice a day", by_agent=False)
+    before = (small.home / FILE).read_bytes()
+    remembered(small, where, "the moon makes the tide", by_agent=False)
+    check.control("it is whole before", small.person(where, "verify").ok)
+    (small.home / FILE).write_bytes(before)
+    ran = small.person(where, "verify")
+    check.claim("an end that was cut off is not noticed", not ran.ok and "rewound" in ran.out)
 
 
 def _tampered(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -250,6 +265,10 @@ def _review(world: World, check: Check) -> None:
     check.claim("what was rejected is read", not world.shows(where, words["reject"]))
     again = world.agent(where, "remember", _LIKE.format(words["reject"]))
     check.claim("what was rejected is taken in again", not again.ok)
+    ran = world.person(
+        where, "review", "accept", names["wait"], "--text", _LIKE.format(words["reject"])
+    )
+    check.claim("what was rejected is taken in as another's words", not ran.ok)
     with world.store() as store:
         merged = store.entry(home)
     check.claim("what was merged is not there", merged and names["merge"] in merged.synonyms)

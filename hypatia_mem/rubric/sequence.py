@@ -14,8 +14,9 @@ from hypatia_mem.model import Statement
 from hypatia_mem.rubric.probe import Check, Probe
 from hypatia_mem.rubric.scopes import summaries, talk
 from hypatia_mem.rubric.withdrawing import done, remembered
-from hypatia_mem.rubric.world import AGENT, ALL, PERSON, Project, World, now
-from hypatia_mem.store import snapshot
+from hypatia_mem.rubric.world import AGENT, ALL, PERSON, Project, World, files_holding, now
+from hypatia_mem.store import residue, snapshot
+from hypatia_mem.store.connection import open_store
 
 __all__ = ["PROBES", "STEPS"]
 
@@ -86,6 +87,7 @@ def _sequence(world: World, check: Check) -> None:
     folder = world.base / "exports" / canary
     exporting.export_shelf(world.home, folder)
     copy = snapshot.make_snapshot(world.home)
+    done(world.person(first, "backup", "create"), "backup create")
     step.held(1, "no summary was made of it", summaries(world, first), control=True)
     step.held(
         2, "not by every path", world.shows(first, canary, paths=ALL) == set(ALL), control=True
@@ -109,13 +111,7 @@ def _sequence(world: World, check: Check) -> None:
     world.vectors()
     _absent(step, world, first, canary, 8)
     _derived(step, world, first, canary)
-    rows = world.ledger(since)
-    step.held(
-        10,
-        "the ledger does not tell of it",
-        any("forget" in r["verb"] or "erase" in r["verb"] for r in rows),
-    )
-    step.held(10, "the ledger holds the value", canary not in json.dumps(rows, default=str))
+    _audited(step, world, since, canary)
     _second(step, world, second, canary, folder)
     step.held(
         13,
@@ -124,6 +120,13 @@ def _sequence(world: World, check: Check) -> None:
     )
     step.held(4, "its twin is gone", world.shows(first, twin) >= {"search", "rules"}, control=True)
     step.held(9, "a sibling's summary is gone", world.shows(first, other), control=True)
+
+
+def _audited(step: _Steps, world: World, since: int, canary: str) -> None:
+    rows = world.ledger(since)
+    told = any("forget" in row["verb"] or "erase" in row["verb"] for row in rows)
+    step.held(10, "the ledger does not tell of it", told)
+    step.held(10, "the ledger holds the value", canary not in json.dumps(rows, default=str))
 
 
 def _bytes(copy: snapshot.Snapshot) -> str:
@@ -158,6 +161,21 @@ def _derived(step: _Steps, world: World, where: Project, canary: str) -> None:
     exporting.export_shelf(world.home, folder)
     said = "".join(one.read_text("utf-8", "replace") for one in folder.glob("*.json*"))
     step.held(9, "a new export holds it", canary not in said)
+    _backups(step, world, where, canary)
+
+
+def _backups(step: _Steps, world: World, where: Project, canary: str) -> None:
+    """Restore each backup from before into a home of its own, and look for it there."""
+    found = done(world.person(where, "backup", "list", "--json"), "backup list").json
+    step.held(9, "there is no backup from before", found, control=True)
+    for one in found or ():
+        folder = world.base / "restored" / world.token()
+        into = ("backup", "restore", one["id"], "--into", str(folder))
+        done(world.person(where, *into), "backup restore --into")
+        with open_store(folder, write=False) as store:
+            tables = residue.tables_holding(store, canary)
+        held = [*tables, *files_holding(folder, canary)]
+        step.held(9, f"a backup from before brings it back: {held}", not held)
 
 
 def _second(step: _Steps, world: World, second: Project, canary: str, folder: Path) -> None:

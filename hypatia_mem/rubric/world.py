@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.gateway import Transaction
 
-__all__ = ["AGENT", "ALL", "PERSON", "QUICK", "Project", "Ran", "World", "scratch"]
+__all__ = [
+    "AGENT", "ALL", "PERSON", "QUICK", "Project", "Ran", "World", "files_holding", "scratch",
+]  # fmt: skip
 
 PERSON = Author(Channel.CLI_PERSON, "person")
 AGENT = Author(Channel.CLI_AGENT, "agent")
@@ -420,17 +422,22 @@ class World:
 
     def holding(self, token: str) -> list[str]:
         """Return every file of the memory that has a word's bytes in it, by relative path."""
-        wanted = [token.encode(), token.encode("utf-16-le")]
-        found = []
-        for path in sorted(self.home.rglob("*")):
-            with contextlib.suppress(OSError):
-                if path.is_file() and any(one in path.read_bytes() for one in wanted):
-                    found.append(path.relative_to(self.home).as_posix())
-        return found
+        return files_holding(self.home, token)
 
     def sub_world(self) -> World:
         """Return an empty memory beside this one, for what would leave nothing of this one."""
         return World(self.base / "sub" / self.token(), self._command, self._commands)
+
+
+def files_holding(home: Path, token: str) -> list[str]:
+    """Return every file below a folder that has a word's bytes in it, by relative path."""
+    wanted = [token.encode(), token.encode("utf-16-le")]
+    found = []
+    for path in sorted(home.rglob("*")):
+        with contextlib.suppress(OSError):
+            if path.is_file() and any(one in path.read_bytes() for one in wanted):
+                found.append(path.relative_to(home).as_posix())
+    return found
 
 
 def now() -> datetime:

@@ -13,11 +13,12 @@ import pytest
 
 from hypatia_mem.cli import context, querying
 from hypatia_mem.memory import curate, listed, quoting, reach, review
+from hypatia_mem.memory.cascade import regenerate
 from hypatia_mem.memory.erasing import steps
 from hypatia_mem.model import Channel, Outcome
 from hypatia_mem.rubric import catalogue, negative, tombstones, withdrawing
 from hypatia_mem.rubric.probe import run_probe
-from hypatia_mem.rubric.world import World
+from hypatia_mem.rubric.world import PERSON, World, now
 from hypatia_mem.store import (
     authority,
     buried,
@@ -25,6 +26,7 @@ from hypatia_mem.store import (
     ledger,
     lookalikes,
     quarantine,
+    seal,
     sources,
 )
 from hypatia_mem.store import withdrawing as taking_out
@@ -79,6 +81,10 @@ def _names_reach_everywhere(patch: Patch) -> None:
 def _no_chain(patch: Patch) -> None:
     patch.setattr(ledger, "verify_rows", lambda rows: None)
     patch.setattr("hypatia_mem.rubric.marks.verify_rows", lambda rows: None)
+
+
+def _no_note_beside_it(patch: Patch) -> None:
+    patch.setattr(seal, "read", lambda home: None)
 
 
 def _refusals_leave_no_row(patch: Patch) -> None:
@@ -206,6 +212,18 @@ def _previews_are_taken(patch: Patch) -> None:
     patch.setattr(curate, "changing", lambda *args, dry_run=False: real(*args))
 
 
+def _regenerating_stores(patch: Patch) -> None:
+    """What is shown is accepted at once."""
+    real = regenerate.preview
+
+    def preview(home, names, **how):
+        shown = real(home, names, **how)
+        regenerate.accept(home, names, shown.ticket, **how, author=PERSON, now=now())
+        return shown
+
+    patch.setattr(regenerate, "preview", preview)
+
+
 def _a_verb_is_missing(patch: Patch) -> None:
     patch.setattr(World, "has", lambda self, command: command != "pin")
 
@@ -227,6 +245,7 @@ OFF: list[tuple[str, Callable[[Patch], None]]] = [
     ("scope_enforced_in_retrieval", _every_scope_is_read),
     ("append_only_mutation_audit", _no_chain),
     ("append_only_mutation_audit", _refusals_leave_no_row),
+    ("append_only_mutation_audit", _no_note_beside_it),
     ("human_review_surface", _agents_review),
     ("negative_retrieval_assertion", _every_scope_is_read),
     ("negative_retrieval_assertion", _nothing_is_hidden),
@@ -253,7 +272,9 @@ OFF: list[tuple[str, Callable[[Patch], None]]] = [
     ("editing_surface.delete_holds_against_refeed", _no_tombstones),
     ("editing_surface.pin_survives_pressure", _pins_do_not_count),
     ("editing_surface.merge_is_union", _one_side_is_lost),
+    ("editing_surface.merge_is_union", _summaries_outlive),
     ("editing_surface.rejected_preview_byte_identical", _previews_are_taken),
+    ("editing_surface.rejected_preview_byte_identical", _regenerating_stores),
     ("editing_surface.verbs_reachable", _a_verb_is_missing),
     ("editing_surface.previous_value_readable", _no_versions),
     ("deletion.thirteen_steps", _bytes_stay),
