@@ -13,7 +13,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["looks_random", "may_be_request", "may_hold_secret"]
 
@@ -282,10 +282,11 @@ def may_hold_secret(data: bytes) -> bool:
     if b"\0" in data or _has_escaped_ascii(data):
         return True
     lowered = data.lower()
+    words = _words_of(data)
     return (
-        _has_token(data)
-        or _has_marker(lowered)
-        or _names_secret(lowered)
+        _has_token(data, words)
+        or _has_marker(lowered, words and words.lower())
+        or _names_secret(lowered, words and words.lower())
         or _has_url_login(data)
         or _has_number(data)
         or _has_random_word(data)
@@ -297,9 +298,10 @@ def may_be_request(data: bytes) -> bool:
     lowered = data.lower()
     if b"\\u" in lowered and any(word in lowered for word in _escaped(_REQUEST_WORDS)):
         return True
+    words = _words_of(lowered)
     # Some are said too often to count anywhere but at the very start of a prompt.
-    words = _ASCII_REQUEST_WORDS if lowered.isascii() else _REQUEST_WORDS
-    return any(word in lowered for word in words) or any(
+    asked = _ASCII_REQUEST_WORDS if lowered.isascii() else _REQUEST_WORDS
+    return any(word in lowered for word in _said(asked, words)) or any(
         word in piece[:60] for piece in lowered.split(b'"prompt":')[1:] for word in _FIRST_WORDS
     )
 
@@ -395,8 +397,22 @@ def _hits(data: bytes, needle: bytes) -> Iterator[int]:
         at = data.find(needle, at + 1)
 
 
-def _has_token(data: bytes) -> bool:
-    for prefix, _, alphabet, count in TOKENS if len(data) < LARGE else _tokens_in(data):
+def _words_of(data: bytes) -> bytes | None:
+    """Return the different words of a large text (of prose and logs that is little), else None."""
+    return None if len(data) < LARGE else b" ".join(set(data.split()))
+
+
+def _said(literals: Sequence[bytes], words: bytes | None) -> Sequence[bytes]:
+    """Return the literals that a text of these words can hold, to go by the longest word of each."""
+    if words is None:
+        return literals
+    longest = [max(literal.split(), key=len) for literal in literals]
+    there = {word for word in set(longest) if word in words}
+    return [literal for literal, word in zip(literals, longest, strict=True) if word in there]
+
+
+def _has_token(data: bytes, words: bytes | None = None) -> bool:
+    for prefix, _, alphabet, count in TOKENS if words is None else _tokens_in(words):
         if prefix not in data:
             continue
         if not count:
@@ -414,18 +430,19 @@ def _has_token(data: bytes) -> bool:
     return _has_odd_token(data)
 
 
-def _tokens_in(data: bytes) -> Iterator[tuple[bytes, str, str, int]]:
-    """Yield the tokens whose prefix may be in a large text, from few passes over it.
+def _tokens_in(words: bytes) -> Iterator[tuple[bytes, str, str, int]]:
+    """Yield the tokens whose prefix may be in a text of these words, from few passes over them.
 
-    What ends in ``-``, ``_`` and so on is sought in what stands before those: of most texts little.
+    What ends in ``-``, ``_`` and so on is sought in what stands before those.
     """
     parts: dict[bytes, bytes] = {}
     for end in (b"-", b"_", b".", b"/", b"=", b"$"):
-        if data.count(end) * RARE <= len(data):
-            ends = {data[max(0, at - LONGEST) : at + 1] for at in _hits(data, end)}
+        if words.count(end) * RARE <= len(words):
+            ends = {words[max(0, at - LONGEST) : at + 1] for at in _hits(words, end)}
             parts[end] = b" ".join(ends)
     for row in TOKENS:
-        if row[0] in parts.get(row[0][-1:], data):
+        word = max(row[0].split(), key=len)
+        if word in parts.get(word[-1:], words):
             yield row
 
 
@@ -465,8 +482,8 @@ def _is_hex(piece: bytes, length: int) -> bool:
     return len(piece) == length and not piece.translate(None, ALPHABETS["x"])
 
 
-def _has_marker(lowered: bytes) -> bool:
-    if any(marker in lowered for marker in _MARKERS):
+def _has_marker(lowered: bytes, words: bytes | None) -> bool:
+    if any(marker in lowered for marker in _said(_MARKERS, words)):
         return True
     if b"mongo" in lowered and b" -p " in lowered:
         return True
@@ -478,9 +495,11 @@ def _has_marker(lowered: bytes) -> bool:
     )
 
 
-def _names_secret(lowered: bytes) -> bool:
-    for word, kind in _ASCII_WORDS if lowered.isascii() else _WORDS_BYTES:
-        if word not in lowered:
+def _names_secret(lowered: bytes, words: bytes | None) -> bool:
+    rows = _ASCII_WORDS if lowered.isascii() else _WORDS_BYTES
+    said = _said([word for word, _ in rows], words)
+    for word, kind in rows:
+        if word not in said or word not in lowered:
             continue
         for count, at in enumerate(_hits(lowered, word)):
             if count > MANY or _is_assigned(lowered, at, at + len(word), kind):
