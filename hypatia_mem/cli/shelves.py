@@ -37,8 +37,9 @@ def connect(
 ) -> None:
     """Register a folder as a shelf: a memory of its own that --shelf names.
 
-    A new or empty folder gets an empty memory. Hooks go on writing into the default shelf; nothing
-    of another one is read or changed unless a command names it.
+    A new or empty folder gets an empty memory; FOLDER alone is one of the current folder, and one
+    inside a git repository is kept out of its commits. Hooks go on writing into the default
+    shelf; nothing of another one is read or changed unless a command names it.
 
     \b
     Example:
@@ -51,6 +52,15 @@ def connect(
     shelf = shelves.connect(context.own_home(), folder, values.checked(name, "--name"))
     machine = {"name": shelf.name, "path": str(shelf.path), "connected": True}
     emit(machine, f"Shelf '{shelf.name}' connected and registered.", as_json)
+    repository = shelves.repository_of(shelf.path)
+    if repository is not None:
+        warn(
+            f"Its folder {shelf.path} lies in the repository {repository}: a .gitignore in it keeps"
+            " it out of commits. To have it elsewhere: disconnect it, delete the folder, connect"
+            " another."
+        )
+    elif not folder.expanduser().is_absolute():
+        warn(f"Its folder is {shelf.path}")
 
 
 def disconnect(

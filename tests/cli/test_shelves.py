@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from hypatia_mem.cli.app import COMMANDS, NO_SHELF
@@ -152,6 +154,29 @@ def test_a_folder_of_other_things_is_not_turned_into_a_memory(cli, tmp_path):
     assert [path.name for path in (tmp_path / "src2").iterdir()] == ["main.c"]
     assert "is not a folder" in cli("connect", str(tmp_path / "file")).err
     assert cli("connect", str(tmp_path / "empty")).code == 0
+
+
+def test_a_relative_folder_is_said_in_full_and_a_repository_never_commits_it(cli, project):
+    """``connect work`` makes a folder here; in a repository it would go out with the next push."""
+    done = cli("connect", "notes")
+    assert done.out == "Shelf 'notes' connected and registered.\n"
+    assert done.err == f"Its folder is {project / 'notes'}\n"
+    assert not (project / "notes" / ".gitignore").exists()
+
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    done = cli("connect", "work", "--json")
+    assert done.json["path"] == str(project / "work")
+    assert f"lies in the repository {project}" in done.err
+    cli("remember", "never push it", "-s", "work")
+    status = subprocess.run(
+        ["git", "-C", str(project), "status", "--porcelain", "-uall"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "work/" not in status.stdout
+    assert "notes/memory.duckdb" in status.stdout  # the twin that was there before
+    assert cli("connect", "notes").code == 0
+    assert (project / "notes" / ".gitignore").read_text() == "*\n"
+    assert cli("connect", "notes").code == 0
 
 
 def test_a_damaged_store_is_refused_when_it_is_connected(cli, tmp_path):

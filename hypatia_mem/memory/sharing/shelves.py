@@ -17,7 +17,16 @@ from hypatia_mem import config
 from hypatia_mem.capture import paths
 from hypatia_mem.errors import ConfigError, HypatiaError, ShelfError
 
-__all__ = ["DEFAULT", "Shelf", "connect", "disconnect", "others", "registered", "shelf_home"]
+__all__ = [
+    "DEFAULT",
+    "Shelf",
+    "connect",
+    "disconnect",
+    "others",
+    "registered",
+    "repository_of",
+    "shelf_home",
+]
 
 DEFAULT = "default"
 _TABLE = "shelves"
@@ -85,7 +94,8 @@ def connect(home: Path, folder: Path, name: str = "") -> Shelf:
 
     ``name`` defaults to the folder's. The store is opened once, so that a damaged or newer one is
     refused here and not at its first use. Connecting the same folder under its name again changes
-    nothing. Raises ShelfError, and what the store raises.
+    nothing. In a repository it is kept out of commits. Raises ShelfError, and what the store
+    raises.
     """
     path = Path(os.path.realpath(folder.expanduser()))
     name = name or path.name
@@ -100,9 +110,17 @@ def connect(home: Path, folder: Path, name: str = "") -> Shelf:
     except HypatiaError as error:
         error.message = f"shelf {name!r} cannot be opened: {error.message}"
         raise
+    if repository_of(path) is not None:
+        _keep_out_of_commits(path)
     if table.get(name) != path:
         _write(home, {**table, name: path})
     return Shelf(name, path, connected=True)
+
+
+def repository_of(path: Path) -> Path | None:
+    """Return the git repository in whose tree a folder lies, None for none."""
+    root = paths.find_root(str(path))
+    return Path(root.path) if root.git_dir else None
 
 
 def disconnect(home: Path, name: str) -> Path:
@@ -140,6 +158,14 @@ def _write(home: Path, table: dict[str, Path]) -> None:
     except (ConfigError, UnicodeEncodeError) as error:
         what = error.message if isinstance(error, ConfigError) else "the path is not UTF-8"
         raise ShelfError(f"the shelf cannot be registered: {what}") from error
+
+
+def _keep_out_of_commits(path: Path) -> None:
+    """Let git pass over a shelf: what a memory holds is nobody's to push."""
+    ignore = path / ".gitignore"
+    if not ignore.exists():
+        ignore.touch(mode=0o600)
+        ignore.write_text("*\n", "utf-8")
 
 
 def _check_name(name: str) -> None:
