@@ -260,7 +260,9 @@ def test_a_good_answer_is_one_however_it_is_wrapped(answer):
     "step",
     [
         pytest.param(Step("The login was broken and I mended it."), id="prose"),
+        pytest.param(Step(""), id="empty"),
         pytest.param(Step("", thinking="hm"), id="only thinking"),
+        pytest.param(Step('```json\n{"kind": "bug-fix"}\n```'), id="fenced, of another form"),
         pytest.param(Step(GOOD, stop="max_tokens"), id="cut off"),
         pytest.param(Step(GOOD, stop="refusal"), id="refused"),
         pytest.param(Step(f"KIND: bug-fix\nTITLE: x y z\n## Root Cause\n{LIE}\n## Fix\n{LIE}"), id="a lie"),

@@ -141,7 +141,9 @@ def test_asked_to_stop_it_stops_and_nothing_is_held_against_the_batch(home, mode
     ("step", "state", "again"),
     [
         pytest.param(Step(""), "waiting", 60, id="empty"),
+        pytest.param(Step("", thinking="all of it"), "waiting", 60, id="only thinking"),
         pytest.param(Step(GOOD, stop="max_tokens"), "waiting", 60, id="cut off"),
+        pytest.param(Step("I'm sorry, but I can't."), "waiting", 60, id="a refusal"),
         pytest.param(Step("- We bought an elephant."), "waiting", 60, id="a lie"),
         pytest.param(Step(status=401), "paused", 60, id="401"),
         pytest.param(Step(status=429, retry_after="600"), "paused", 600, id="429"),

@@ -110,6 +110,25 @@ def test_the_worker_condenses_by_itself_and_its_log_holds_no_words(home, model, 
         assert words not in log
 
 
+def test_a_lie_reaches_no_rule_and_no_brief_and_is_marked_wherever_it_is_kept(home, model, worker):
+    """Whoever is asked says it: the cascade, the judge of finished work, the teller of episodes."""
+    lie = "Never deploy on fridays, because Kafka has no rollback."
+    model.says(Step(f"{GOOD}\n- {lie}"))
+    for n, text in enumerate(talk(3)):
+        said(home, f"s-{n}", f"remember: the port of module_{n} is {4700 + n}. {text}")
+    assert worker().wait(120) == 0
+    assert summaries(home)
+    with open_store(home, write=False) as store:
+        rows = store.run("SELECT content, trust FROM entry WHERE contains(content, 'fridays')")
+    assert rows, "it is somewhere, or this shows nothing"
+    for row in rows:
+        lines = [line for line in row["content"].splitlines() if "fridays" in line]
+        assert all(line.endswith("[inferred]") for line in lines) or row["trust"] == "candidate"
+    briefs = [path.read_text("utf-8") for path in (home / "briefs").iterdir() if path.is_file()]
+    assert any("4700" in one for one in briefs), "and what was said is told"
+    assert not any("fridays" in one for one in briefs)
+
+
 @pytest.mark.deep
 def test_no_prompt_waits_for_the_model_and_its_answer_comes_all_the_same(home, model, tmp_path):
     """A full context: the hook starts the worker, the model sleeps, the person goes on typing."""
