@@ -31,6 +31,7 @@ def episodes(
     Example:
       hypatia-mem episodes --limit 3
     """
+    from hypatia_mem.memory import retelling
     from hypatia_mem.memory.episodes import making
     from hypatia_mem.store import branches
     from hypatia_mem.store import episodes as stored
@@ -44,6 +45,7 @@ def episodes(
         else:
             hidden = branches.hidden_names(store, context.asker())
             found = stored.episodes(store, scopes, without=hidden, limit=limit)
+        found = retelling.cleared(store, found)
         sources = stored.sources_of(store, [one.name for one in found])
     if as_json:
         print_json([making.row_of(one, sources.get(one.name, [])) for one in found])

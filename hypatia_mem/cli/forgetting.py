@@ -166,6 +166,7 @@ def _one(
         raise NotFound("no rule, taboo or memory here matches these words", hint=_hint(found))
     if not dry_run:
         plan = _planned(words, ids, dry_run=False)
+        _tell_anew(plan)
     others = _in_shelves(plan, "", dry_run=dry_run) if everywhere and plan.chosen else []
     rest = [] if found is None else [one for one in found.things if one.name not in plan.chosen]
     if as_json:
@@ -176,6 +177,16 @@ def _one(
         _say_shelves(others)
     if not dry_run and not plan.removed:
         raise typer.Exit(1)
+
+
+def _tell_anew(plan: ForgetPlan) -> None:
+    """Make again what told of it, without it, as far as no model is needed for that."""
+    if plan.removed:
+        from hypatia_mem.config import load_settings
+        from hypatia_mem.memory import propagation
+
+        home = context.home()
+        propagation.rederive(home, load_settings(home), now=context.now())
 
 
 def _all(plan: ForgetPlan, found: Found, words: str, *, everywhere: bool, as_json: bool) -> None:

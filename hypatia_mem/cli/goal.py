@@ -114,13 +114,14 @@ def show(what: _What, as_json: AsJson = False) -> None:
     Example:
       hypatia-mem goal show goal-release-2-0
     """
-    from hypatia_mem.memory import goals
+    from hypatia_mem.memory import goals, retelling
     from hypatia_mem.store.connection import open_store
 
     asked = values.checked(what, "the goal")
     scopes = [context.current_scope(), ""]
     with open_store(context.home(), write=False) as store:
         entry = goals.find(store, asked, scopes, at=context.now())
+        entry = retelling.cleared(store, [entry])[0]
         row = _rows(store, [entry])[0]
     emit(row, f"{_text(row).strip()}\n\n{entry.content}", as_json)
 
@@ -171,9 +172,10 @@ def _refuse(outcome: Outcome) -> None:
 
 def _rows(store: Store, found: list[Entry]) -> list[dict[str, Any]]:
     from hypatia_mem.jse.rows import time_text
-    from hypatia_mem.memory import goals
+    from hypatia_mem.memory import goals, retelling
     from hypatia_mem.store import episodes
 
+    found = retelling.cleared(store, found)
     names = [one.name for one in found]
     agents = episodes.set_by_agents(store, names)
     sources = episodes.sources_of(store, names)

@@ -228,7 +228,7 @@ def show(  # noqa: PLR0913 - one option for each thing that can be shown
     Example:
       hypatia-mem show 7f3c0c1e-... --from 40 --limit 10
     """
-    from hypatia_mem.memory import reach
+    from hypatia_mem.memory import reach, retelling
     from hypatia_mem.store import branches
     from hypatia_mem.store.connection import open_store
     from hypatia_mem.store.reviewing import origin
@@ -251,6 +251,7 @@ def show(  # noqa: PLR0913 - one option for each thing that can be shown
                 hint='Look for it with: hypatia-mem search "..."',
             )
         reach.refuse(what, entry.scopes, scopes)
+        entry = retelling.cleared(store, [entry])[0]
         message = _message_of(store, entry)
         verdict = verdicts(store, [entry.name]).get(entry.name)
         came = origin(store, entry.name) if meta else None

@@ -40,6 +40,7 @@ __all__ = [
     "refresh",
     "remember",
     "remember_in",
+    "telling_words",
     "update_entry",
 ]
 
@@ -258,10 +259,10 @@ def plan_forget(entries: Iterable[Entry], query: str, *, ids: Sequence[str] = ()
             )
         named = tuple(_match(known[name], complete=True) for name in ids)
         return ForgetPlan(query, named, tuple(ids), needs_choice=False)
-    words = _words(query)
+    words = telling_words(query)
     scored: list[tuple[float, Match]] = []
     for entry in candidates:
-        have = _words(f"{entry.name} {entry.content} {' '.join(entry.synonyms)}")
+        have = telling_words(f"{entry.name} {entry.content} {' '.join(entry.synonyms)}")
         share = len(words & have) / len(words) if words else 0.0
         if share >= 0.5:
             scored.append((share, _match(entry, complete=share == 1.0)))
@@ -308,6 +309,8 @@ def forget_in(txn: Transaction, plan: ForgetPlan) -> ForgetPlan:
     removed = relationships = 0
     if plan.chosen:
         txn.set_meta("snapshot_wanted", str(txn.seq + 1))  # one that does not hold it
+    from hypatia_mem.memory import retelling
+
     chosen = [one for one in plan.matches if one.name in plan.chosen]
     said = {text for one in chosen for text in (one.name, one.content)}
     typed.forget_lines(txn.store.home, said, plan.query)
@@ -316,6 +319,7 @@ def forget_in(txn: Transaction, plan: ForgetPlan) -> ForgetPlan:
         if outcome.verb == "deleted":
             removed += 1
             relationships += int(outcome.details.get("statements", 0))
+    retelling.retell(txn, [one.content for one in chosen])
     return ForgetPlan(
         plan.query,
         plan.matches,
@@ -540,7 +544,7 @@ def _match(entry: Entry, *, complete: bool) -> Match:
     return Match(entry.name, entry.kind, entry.content, entry.scopes, complete)
 
 
-def _words(text: str) -> set[str]:
+def telling_words(text: str) -> set[str]:
     """Split into telling words, case folded; a CJK character is a word of its own."""
     words: set[str] = set()
     current: list[str] = []

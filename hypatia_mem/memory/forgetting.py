@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypatia_mem.memory import curate, guard, typed
+from hypatia_mem.memory import curate, guard, retelling, typed
 from hypatia_mem.model import Author
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def find(
     """
     from hypatia_mem.store import holding
 
-    words = curate._words(query)
+    words = curate.telling_words(query)
     if not words:
         return Found(query)
     plain = sorted(words)
@@ -139,6 +139,7 @@ def forget(home: Path, found: Found, *, author: Author, now: datetime) -> tuple[
             if store.entry(name) is not None:  # what is derived from a message has gone with it
                 outcome = txn.delete_entry(name, REASON, tombstone=True)
                 relationships += int(outcome.details.get("statements", 0))
+        retelling.retell(txn, [*lines, found.query])
         relationships += sum(txn.erase_statement(one, REASON).verb == "deleted" for one in triples)
     propagation.rederive(home, load_settings(home), now=now)
     return removed, relationships
@@ -153,7 +154,7 @@ def _says(texts: Iterable[str], words: set[str]) -> bool:
 
 def _line(text: str, words: set[str]) -> str | None:
     """Return the stretch of a text in which all the words stand, None when there is none."""
-    if not words <= curate._words(text):
+    if not words <= curate.telling_words(text):
         return None
     if len(text) <= _WHOLE:
         return text
@@ -161,7 +162,7 @@ def _line(text: str, words: set[str]) -> str | None:
 
     places = sorted(sentences(text, widest=2), key=lambda place: place[1] - place[0])
     parts = (text[start:end] for start, end in places)
-    return next((part for part in parts if words <= curate._words(part)), None)
+    return next((part for part in parts if words <= curate.telling_words(part)), None)
 
 
 def _held(one: Holder, words: set[str]) -> Held:

@@ -33,6 +33,7 @@ __all__ = [
     "keys_of",
     "load",
     "near_to",
+    "of_operation",
     "sentences",
     "told_in",
     "values_of",
@@ -263,6 +264,13 @@ def told_in(store: Store, texts: Sequence[str]) -> Graves:
         [known.digests(values)],
     )
     return Graves(known.keys, known.lost, [*map(asdict, near.rows), *exact])
+
+
+def of_operation(store: Store, op_id: str) -> Graves:
+    """Read what one operation has forgotten."""
+    known = keys_of(store)
+    rows = store.run(_ROWS + "WHERE op_id = ?", [op_id]) if known else ()
+    return Graves(known.keys, known.lost, rows)
 
 
 def alike(store: Store, said: Sequence[str], others: Mapping[str, str]) -> list[str]:

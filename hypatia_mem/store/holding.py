@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hypatia_mem.model import Entry
+from hypatia_mem.store import rows
 from hypatia_mem.store.erasing import strings
 from hypatia_mem.store.structural import WORDS
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
-__all__ = ["Holder", "entries", "statements", "titles"]
+__all__ = ["Holder", "entries", "statements", "tellers", "titles"]
 
 _JOINTS = ("derivedFrom", "belongTo", "summary")  # the program's own links between entries
 
@@ -63,6 +65,22 @@ def entries(store: Store, words: Sequence[str], scopes: Sequence[str] | None) ->
         )
         for row in found
     ]
+
+
+def tellers(store: Store, words: Sequence[str], scopes: Sequence[str] | None) -> list[Entry]:
+    """Return the live episodes, threads and summaries that hold at least one of these words."""
+    found = store.run(
+        """
+        SELECT * FROM live_entry
+        WHERE (kind IN ('episode', 'thread') OR list_contains(tags, 'summary'))
+          AND ($2::VARCHAR[] IS NULL OR list_has_any(scopes, $2::VARCHAR[]))
+          AND list_bool_or(
+              list_transform($1::VARCHAR[], lambda word: contains(lower(content), word)))
+        ORDER BY name
+        """,
+        [list(words), None if scopes is None else list(scopes)],
+    )
+    return [rows.entry_of(row) for row in found]
 
 
 def statements(store: Store, words: Sequence[str], scopes: Sequence[str] | None) -> list[Holder]:

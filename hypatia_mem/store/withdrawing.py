@@ -23,6 +23,7 @@ __all__ = [
     "Withdrawn",
     "drop_above",
     "drop_orphans",
+    "retell",
     "set_back",
     "take_out",
     "withdraw",
@@ -113,6 +114,20 @@ def drop_above(txn: EntryWrites, name: str, *, purge: bool = False) -> list[str]
                     [ever],
                 )
     return [one.name for one in gone.derived]
+
+
+def retell(txn: EntryWrites, names: Sequence[str]) -> list[str]:
+    """Take out summaries, episodes and threads that tell what is forgotten, to be told anew.
+
+    With all that stands on them and all their past. Returns the names of all that went.
+    """
+    gone = withdraw(txn, names, reason=_WITHDRAWN)
+    for table, key in (("version", "name"), ("statement_version", "subject")):
+        txn.store.execute(
+            f"DELETE FROM {table} WHERE {key} IN (SELECT unnest(?::VARCHAR[]))",  # noqa: S608 - ours
+            [list(gone.names)],
+        )
+    return list(gone.names)
 
 
 def drop_orphans(txn: EntryWrites, *, keep: bool = False) -> Withdrawn:

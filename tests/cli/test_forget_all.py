@@ -219,3 +219,21 @@ def test_forgotten_in_another_shelf_too_whatever_kind_it_is(person, full, tmp_pa
     assert person("forget", "the staging URL", "--everywhere", "--yes").code == 0
     assert SAYS not in person("knowledge-get", "copy", "-s", "two").out
     assert "the queue" in person("knowledge-get", "rest", "-s", "two").out
+
+
+@pytest.mark.deep
+def test_a_goal_that_says_what_was_forgotten_is_listed_without_its_words(cli, person):
+    """The goal is there, by name, for whoever wants it gone; another goal is as it was."""
+    words = "never deploy the pelican service on a friday evening"
+    assert person("remember", words).code == 0
+    assert person("goal", "set", words, "--json").code == 0
+    assert person("goal", "set", "write the manual", "--step", "begin").code == 0
+    name = person("goal", "list", "--json").json["goals"][1]["name"]
+    assert cli("forget", "deploy pelican friday").code == 0
+    for line in (("goal", "list"), ("goal", "list", "--json"), ("show", name)):
+        out = cli(*line).out
+        assert words not in out, line
+        assert "withheld: it says something that was forgotten" in out, line
+    assert "write the manual" in cli("goal", "list").out
+    assert person("forget", "--id", name).code == 0
+    assert name not in cli("goal", "list").out
