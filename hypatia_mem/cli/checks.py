@@ -26,6 +26,7 @@ __all__ = ["Check", "survey"]
 _LITTLE_SPACE = 64 * 1024 * 1024
 _WAITING_TOO_LONG = 120.0
 _OLD_SNAPSHOT = 7 * 86400.0
+_LOOKING_FOR_SECRETS = 2.0  # seconds
 _MENDED = 14 * 86400.0
 
 
@@ -75,6 +76,7 @@ def survey(home: Path) -> list[Check]:
         _tables(home, store),
         _snapshots(home),
         _summaries(home, store),
+        _secrets(home, store),
         _log(home),
     ]
 
@@ -491,6 +493,33 @@ def _summaries(home: Path, store: observe.StoreView) -> Check:
         says = f"{by}, which has given up on {dead} batches"
         return Check("summaries", "note", says, "Try again: hypatia-mem jobs retry")
     return Check("summaries", "ok", by)
+
+
+def _secrets(home: Path, store: observe.StoreView) -> Check:
+    """Say what an older version, or another program, has let in past the hook's redactor."""
+    from hypatia_mem.cli import context
+    from hypatia_mem.config import load_settings
+    from hypatia_mem.memory import conduct
+
+    if store.error is not None or not store.counts:
+        return Check("secrets", "ok", "nothing is stored")
+    try:
+        settings = load_settings(home)
+        found = conduct.leaks(home, settings, now=context.now(), seconds=_LOOKING_FOR_SECRETS)
+    except HypatiaError as error:
+        return Check("secrets", "note", f"nobody could look for any: {error.message}")
+    rest = "" if found.whole else " (that is not all: hypatia-mem rules check looks at the rest)"
+    if not found.held:
+        return Check("secrets", "ok", f"none in {found.looked} texts{rest}")
+    count = len(found.held)
+    return Check(
+        "secrets",
+        "note",
+        f"{count} of {found.looked} texts hold{'s' if count == 1 else ''} what looks like a secret,"
+        f" first {found.held[0]}; no command prints it{rest}",
+        "hypatia-mem erase --id NAME takes one out down to its bytes; hypatia-mem rules check names"
+        " them",
+    )
 
 
 def _log(home: Path) -> Check:

@@ -14,6 +14,7 @@ from hypatia_mem.cli.output import emit, print_json, say, warn
 from hypatia_mem.cli.selecting import PART, selecting, taken
 from hypatia_mem.errors import one_of
 from hypatia_mem.memory.graph.selecting import Selection
+from hypatia_mem.memory.redaction import without_secrets
 
 if TYPE_CHECKING:
     from hypatia_mem.memory.graph.check import Finding
@@ -114,7 +115,7 @@ def export(
             f"{len(found.edges)} statements: Mermaid draws at most {_MERMAID_EDGES} unless its "
             "maxEdges is set higher."
         )
-    text = graph_export.render(found, chosen, _title(selection))
+    text = without_secrets(graph_export.render(found, chosen, _title(selection)))
     machine: dict[str, Any] = {
         "format": chosen,
         "nodes": len(found.nodes),

@@ -1,7 +1,8 @@
 """Printing: text for people, JSON for programs, one shape for errors.
 
 Nothing printed can crash a terminal that knows fewer characters, and nothing stored can drive it:
-control characters are shown, not sent.
+control characters are shown, not sent. Nor does it show a secret that has got into the memory past
+the hook: whatever is printed, by whichever command, is redacted here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hypatia_mem.memory.redaction import secretless, without_secrets
 
 if TYPE_CHECKING:
     from hypatia_mem.model import Outcome
@@ -30,6 +33,7 @@ __all__ = [
     "print_rows",
     "printable",
     "say",
+    "shown",
     "silence_stdout",
     "warn",
     "who",
@@ -46,6 +50,13 @@ _DOORS = {
     "worker": "the worker",
     "import": "an import",
 }
+# What the program itself goes by: ids of sessions, operations and pages, and where files lie.
+_IDS = frozenset(
+    {
+        "id", "session_id", "op_id", "next", "cursor", "etag", "home", "path", "cwd", "digest",
+        "transcript_path", "forked_from", "scope", "scopes",
+    }
+)  # fmt: skip
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -73,25 +84,24 @@ def emit(value: Json, text: str, as_json: bool) -> None:
 
 def print_json(value: Json) -> None:
     """Print indented JSON; escaped to ASCII when the stream is not UTF-8."""
-    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
-    print(json.dumps(value, ensure_ascii=encoding != "utf8", indent=2, default=str))
+    print(_json(value, indent=2))
 
 
 def say(text: str) -> None:
     """Print text on standard output."""
-    print(printable(text))
+    print(shown(text))
 
 
 def warn(text: str) -> None:
     """Print a remark on standard error."""
-    print(printable(text), file=sys.stderr)
+    print(shown(text), file=sys.stderr)
 
 
 def print_error(kind: str, message: str, hint: str, code: int, as_json: bool) -> int:
     """Print ``Error: <kind>: <message>`` and the hint on standard error; returns ``code``."""
     if as_json:
         error = {"kind": kind, "message": message, "hint": hint, "exit_code": code}
-        print(json.dumps({"error": error}), file=sys.stderr)
+        print(json.dumps(secretless({"error": error})), file=sys.stderr)
     else:
         warn(f"Error: {kind}: {message}")
         if hint:
@@ -110,6 +120,11 @@ def who(actor: str, channel: str) -> str:
     return _DOORS.get(channel, channel) or "not known"
 
 
+def shown(text: str) -> str:
+    """Return text as it may be printed: without secrets, control characters as escapes."""
+    return printable(without_secrets(text))
+
+
 def printable(text: str) -> str:
     """Return text with control characters (but for newline and tab) written as escapes.
 
@@ -121,6 +136,12 @@ def printable(text: str) -> str:
     return "".join(
         char if char in "\n\t" or not _is_control(char) else _escape(char) for char in text
     )
+
+
+def _json(value: Json, indent: int | None = None) -> str:
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
+    clean = secretless(value, _IDS)
+    return json.dumps(clean, ensure_ascii=encoding != "utf8", indent=indent, default=str)
 
 
 def columns(rows: Iterable[Sequence[str]]) -> str:
@@ -170,8 +191,7 @@ def held_back(outcome: Outcome) -> str:
 
 def print_line(value: Json) -> None:
     """Print a value as one line of JSON, at once: a program may read it as it comes."""
-    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
-    print(json.dumps(value, ensure_ascii=encoding != "utf8", default=str), flush=True)
+    print(_json(value), flush=True)
 
 
 def print_page(

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
@@ -18,6 +19,7 @@ from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import columns, print_error, print_json, say, warn
 from hypatia_mem.cli.tables import cell, exists, new_file, print_table, write_csv
 from hypatia_mem.errors import UsageError
+from hypatia_mem.memory.redaction import secretless
 
 if TYPE_CHECKING:
     from hypatia_mem.store.reading import Answer
@@ -128,10 +130,16 @@ def _refuse_output(form: str, output: str, force: bool) -> None:
 # ---- printing -----------------------------------------------------------------------------------
 
 
+def _rows(answer: Answer, limit: int | None) -> Iterator[list[Any]]:
+    """Yield the rows without secrets, whatever form they are printed or written in as text."""
+    for row in answer.rows(limit):
+        yield [secretless(value) for value in row]
+
+
 def _print_table(answer: Answer, limit: int) -> None:
     cut = False
     cells: list[list[str]] = []
-    for row in answer.rows(limit):
+    for row in _rows(answer, limit):
         texts = [cell(value) for value in row]
         cut = cut or any(len(text) > _CELL for text in texts)
         cells.append([text if len(text) <= _CELL else text[: _CELL - 1] + "…" for text in texts])
@@ -172,7 +180,7 @@ def _write_to(out: IO[bytes], answer: Answer, form: str, limit: int | None) -> N
 
 def _write_text(out: TextIO, answer: Answer, form: str, limit: int | None) -> None:
     if form == "csv":
-        write_csv(out, answer.columns, answer.rows(limit))
+        write_csv(out, answer.columns, _rows(answer, limit))
     else:
         _write_json(out, answer, limit)
 
@@ -182,7 +190,7 @@ def _write_json(out: TextIO, answer: Answer, limit: int | None) -> None:
     ascii_only = (getattr(out, "encoding", None) or "ascii").lower().replace("-", "") != "utf8"
     nested = answer.nested
     before = "["
-    for row in answer.rows(limit):
+    for row in _rows(answer, limit):
         made = {
             name: _json_value(value, is_json)
             for name, value, is_json in zip(answer.columns, row, nested, strict=True)

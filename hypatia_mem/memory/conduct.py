@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from hypatia_mem.config import Settings
     from hypatia_mem.store.connection import Store
 
-__all__ = ["RULES", "Finding", "Rule", "check"]
+__all__ = ["RULES", "Finding", "Leaks", "Rule", "check", "leaks"]
 
 _Answer = TypeVar("_Answer")
 MOST_NAMES = 5  # that a finding gives as examples
@@ -115,22 +116,51 @@ def _finding(rule: Rule, broken: list[_Broken]) -> Finding:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Leaks:
+    """The names of what holds a secret, among so many rows; ``whole``: there are no others."""
+
+    held: tuple[str, ...]
+    looked: int
+    whole: bool
+
+
 # --- the rules ------------------------------------------------------------------------------------
 
 
 def _no_secrets(memory: _Memory) -> Iterator[_Broken]:
     """Ask the redactor of every text: it has to find nothing that it would take out."""
     for table, remedy in _ERASING.items():
-        held: list[str] = []
-        after = ""
-        while page := memory.ask(partial(reading.texts, table=table, after=after)):
-            held += [without_secrets(name) for name, text in page if without_secrets(text) != text]
-            after = page[-1][0]
         yield _Broken(
-            held,
+            [name for page in _pages(memory, table) for name, leaks in page if leaks],
             f"{table} that holds what looks like a key, a password or a token",
             remedy,
         )
+
+
+def _pages(memory: _Memory, table: str) -> Iterator[list[tuple[str, bool]]]:
+    """Yield page by page the names of a table's rows, and whether a secret stands in each."""
+    after = ""
+    while page := memory.ask(partial(reading.texts, table=table, after=after)):
+        yield [(without_secrets(name), without_secrets(text) != text) for name, text in page]
+        after = page[-1][0]
+
+
+def leaks(home: Path, settings: Settings, *, now: datetime, seconds: float) -> Leaks:
+    """Look for secrets in what is stored, for so many seconds at most. Raises what the store does.
+
+    ``rules check`` looks at all of it, however long that takes.
+    """
+    memory, until = _Memory(home, settings, now), time.monotonic() + seconds
+    held: list[str] = []
+    looked = 0
+    for table in _ERASING:
+        for page in _pages(memory, table):
+            held += [name for name, leak in page if leak]
+            looked += len(page)
+            if time.monotonic() > until:
+                return Leaks(tuple(held), looked, whole=False)
+    return Leaks(tuple(held), looked, whole=True)
 
 
 def _complete_log(memory: _Memory) -> Iterator[_Broken]:

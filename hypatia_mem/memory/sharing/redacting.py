@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from hypatia_mem.capture.hints import may_hold_secret
-from hypatia_mem.memory.redaction import without_secrets
+from hypatia_mem.memory.redaction import secretless, without_secrets
 from hypatia_mem.memory.sharing.archive import SCHEME
 from hypatia_mem.store.entries import MAX_NAME
 from hypatia_mem.store.rows import digest, triple_key, triple_parts
@@ -150,23 +150,10 @@ def _in_json(text: str, empty: str) -> str:
         return text
     try:
         found = json.loads(text)
-        made = _walked(found)
+        made = secretless(found, _IDS)
         return text if made == found else json.dumps(made, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text if without_secrets(text) == text else empty
-
-
-def _walked(value: object) -> object:
-    if isinstance(value, str):
-        return without_secrets(value)
-    if isinstance(value, list):
-        return [_walked(item) for item in value]
-    if isinstance(value, dict):
-        return {
-            without_secrets(key): item if key in _IDS else _walked(item)
-            for key, item in value.items()
-        }
-    return value
 
 
 def _differing(was: object, now: object) -> int:
