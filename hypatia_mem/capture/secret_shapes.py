@@ -335,14 +335,16 @@ def commands(view: View) -> Iterator[Span]:
     text, lowered = view.text, view.lowered
     for command, pattern in view.among(_COMMANDS):
         ahead = -1  # of many commands: where the next password that no line's end cuts off begins
-        for count, at in enumerate(positions(lowered, command)):
+        count, at = 0, lowered.find(command)
+        while at >= 0:
             begin, stop = at + len(command) - 1, min(len(text), at + _LINE)
             if count > _FEW and ahead < begin:
                 found = pattern().search(text, begin)
                 ahead = found.start() if found else len(text)
+            count, at = count + 1, lowered.find(command, max(at + 1, ahead - _LINE + 1))
             if ahead >= stop:
                 continue
-            newline = text.find("\n", at, stop)
+            newline = text.find("\n", begin, stop)
             match = pattern().search(text, begin, stop if newline < 0 else newline)
             if match and is_secret(match[1].rstrip("`,;)"), "P", ENV):
                 yield match.start(1), match.start(1) + len(match[1].rstrip("`,;)")), "password"
