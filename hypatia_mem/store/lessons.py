@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
 
 __all__ = [
+    "AGAIN",
     "CURSOR",
     "News",
     "knowledge",
@@ -23,6 +24,7 @@ __all__ = [
     "looked_at",
     "news",
     "position",
+    "said_again",
     "said_since",
     "talking",
     "turns_of",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 CURSOR = "extract:"  # and the session's id: the last turn that a work unit was sought in
+AGAIN = "said_again_in"  # from a unit to a message that says its lesson once more
 _UNIT = "work-unit"
 
 
@@ -144,6 +147,23 @@ def known_units(store: Store, scopes: Sequence[str]) -> list[Entry]:
 def lessons(store: Store, scopes: Sequence[str]) -> list[Entry]:
     """Return the work units of these scopes that say what to do next time, oldest first."""
     return [one for one in reversed(known_units(store, scopes)) if "## Lesson\n" in one.content]
+
+
+def said_again(store: Store, names: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return, by work unit, the (message, session) in which its lesson came again, oldest first."""
+    found = store.run(
+        """
+        SELECT s.subject, m.name, m.session_id FROM live_statement AS s
+        JOIN live_entry AS m ON m.name = s.object
+        WHERE s.predicate = $1 AND s.subject IN (SELECT unnest($2::VARCHAR[]))
+        ORDER BY m.created_at, m.name
+        """,
+        [AGAIN, list(names)],
+    )
+    again: dict[str, list[tuple[str, str]]] = {}
+    for row in found:
+        again.setdefault(row["subject"], []).append((row["name"], row["session_id"]))
+    return again
 
 
 def turns_of(store: Store, names: Sequence[str]) -> dict[str, tuple[str, int, int]]:

@@ -282,6 +282,42 @@ def test_three_corrections_of_a_kind_propose_a_rule(home):
     assert all(one.startswith("wu-") for one in sources)
 
 
+def test_the_very_same_correction_three_times_proposes_a_rule_too(home):
+    """Kept once, for it is the same; where it came again is noted, and the unit outlives that."""
+    said = correction("orders")
+    for number in range(2):
+        say(home, said, session=f"s{number}", at=NOW + timedelta(days=number))
+    first = run(home, hours=60)
+    assert [one.relation for one in first.kept] == ["new", "duplicate"]
+    assert first.proposed == ()
+    say(home, said, session="s9", at=NOW + timedelta(days=4))
+
+    (name,) = run(home, hours=120).proposed
+
+    with open_store(home, write=False) as store:
+        rule = store.entry(name)
+        links = store.statements_of(name)
+    unit = first.kept[0].name
+    assert rule.trust == Trust.CANDIDATE
+    assert {one.object for one in links if one.predicate == "derivedFrom"} == {
+        unit, "msg-s1-3", "msg-s9-3",
+    }  # fmt: skip
+    with (
+        open_store(home, write=True) as store,
+        store.transaction(Author(Channel.CLI_PERSON), now=NOW + timedelta(days=6)) as txn,
+    ):
+        txn.delete_entry("msg-s9-3", "delete")
+    with open_store(home, write=False) as store:
+        assert store.entry(name) is None, "one of its three sources is gone"
+        assert store.live_entries([unit])
+
+
+def test_the_same_session_again_and_again_proposes_nothing(home):
+    for number in range(4):
+        say(home, correction("orders"), session="s1", at=NOW + timedelta(days=number))
+        assert run(home, hours=24 * number + 12).proposed == ()
+
+
 @pytest.mark.deep
 def test_a_rejected_proposal_is_not_made_again(home):
     for number, thing in enumerate(("orders", "users", "invoices")):

@@ -15,7 +15,7 @@ from enum import StrEnum
 from hypatia_mem.memory.summarise import facts, words
 from hypatia_mem.memory.summarise.units import INFERRED
 
-__all__ = ["Found", "Relation", "compare", "likeness", "repeated"]
+__all__ = ["Found", "Relation", "compare", "lesson_of", "likeness", "repeated"]
 
 _SAME = 0.8
 _NEAR = 0.45
@@ -76,15 +76,13 @@ def repeated(
 ) -> list[list[tuple[str, str]]]:
     """Return lessons that came in three sessions or more, as lists of (unit, lesson).
 
-    ``lessons`` are (unit's name, its content, session), oldest first.
+    ``lessons`` are (unit's name, its content, session), oldest first; where one came again, the
+    name is the message's that said it.
     """
     groups: list[list[tuple[str, str, str]]] = []
     for name, content, session in lessons:
-        match = _LESSON.search(content)
-        if not match or not session:
-            continue
-        lesson = match.group(1).strip()
-        if lesson.endswith(INFERRED.strip()):  # nobody said it: it never becomes a rule
+        lesson = lesson_of(content)
+        if not lesson or not session:
             continue
         home = next((g for g in groups if likeness(g[0][1], lesson, idf) >= _LESSON_NEAR), None)
         if home is None:
@@ -96,6 +94,13 @@ def repeated(
         for group in groups
         if len({session for *_, session in group}) >= _TIMES
     ]
+
+
+def lesson_of(content: str) -> str:
+    """Return what a unit says to do next time; ``""`` when nothing, or nobody has said it."""
+    match = _LESSON.search(content)
+    lesson = match.group(1).strip() if match else ""
+    return "" if lesson.endswith(INFERRED.strip()) else lesson  # that never becomes a rule
 
 
 def _weight(terms: Iterable[str], idf: Mapping[str, float]) -> float:

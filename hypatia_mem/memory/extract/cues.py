@@ -197,7 +197,7 @@ CHATS = re.compile(
 # Nothing of these is a lesson: what passes by, and how hard somebody tried.
 PASSING = re.compile(
     r"/tmp/|/var/folders/|\b(?:retrying|attempt \d+|let me (?:check|look|try|see|read|run)|i'?ll (?:check|look|try|start|"
-    r"run|read)|looking at|running|thank(?:s| you)|you'?re welcome|glad (?:it|to)|happy to help|sure[,!]|of course|"
+    r"run|read)|looking at|running|thank(?:s| you)|you(?:'?re| are) welcome|glad (?:it|to)|happy to help|sure[,!]|of course|"
     r"gern geschehen|ich schaue|de rien|je regarde|de nada|voy a (?:mirar|ver))\b|不客气|我来看看|どういたしまして|見てみます",
     re.IGNORECASE,
 )

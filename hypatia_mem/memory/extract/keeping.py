@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hypatia_mem.memory.extract.comparing import Found, Relation, compare, repeated
+from hypatia_mem.memory.extract.comparing import Found, Relation, compare, lesson_of, repeated
 from hypatia_mem.memory.extract.units import WorkUnit
 from hypatia_mem.memory.summarise import naming
 from hypatia_mem.model import Entry, Statement, Trust
@@ -59,6 +59,7 @@ def put(
     scopes = tuple(scopes)
     to = compare(unit.content, known, idf)
     if _same(to):
+        _note_again(txn, to.name, scopes, unit)
         return _kept(unit, to.name, to, Trust.ASSERTED)
     name = naming.unique(f"wu-{unit.day}-{unit.slug}", lambda one: txn.entry(one) is not None)
     trust = _trust(unit, to)
@@ -84,6 +85,25 @@ def put(
     if to.relation is Relation.SUPERSEDES and trust is Trust.ASSERTED:
         _retire(txn, to.name, name)
     return _kept(unit, name, to, trust)
+
+
+def _note_again(txn: Transaction, name: str, scopes: Sequence[str], unit: WorkUnit) -> None:
+    """Note where a lesson that is kept already came again: it may be on its way to a rule.
+
+    The unit does not come to stand on that message: it goes on without it.
+    """
+    from hypatia_mem.store import lessons
+
+    lesson = lesson_of(unit.content)
+    if not lesson:
+        return
+    said = [
+        source
+        for source in unit.sources
+        if (entry := txn.entry(source)) and lesson in " ".join(entry.content.split())
+    ]
+    for source in (said or unit.sources)[:1]:
+        txn.put_statement(Statement(name, lessons.AGAIN, source, scopes=tuple(scopes)))
 
 
 def _retire(txn: Transaction, old: str, new: str) -> None:
@@ -119,7 +139,12 @@ def propose(txn: Transaction, scopes: Sequence[str], idf: Mapping[str, float]) -
     from hypatia_mem.capture.immediate import Request, entry_name
     from hypatia_mem.store import lessons
 
-    units = [(one.name, one.content, one.session_id) for one in lessons.lessons(txn.store, scopes)]
+    found = lessons.lessons(txn.store, scopes)
+    again = lessons.said_again(txn.store, [one.name for one in found])
+    units: list[tuple[str, str, str]] = []
+    for one in found:
+        units.append((one.name, one.content, one.session_id))
+        units += [(message, one.content, session) for message, session in again.get(one.name, ())]
     made: list[str] = []
     for group in repeated(units, idf):
         words_said = group[-1][1]
