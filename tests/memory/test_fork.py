@@ -541,3 +541,19 @@ def test_a_fork_of_an_earlier_version_shares_what_was_said_before_it(bare_home):
         assert store.session("s-2").forked_at == 2
         read = branches.reading(store, "s-2")
     assert [(place, one.session_id) for place, one in read] == [(1, "s-1"), (2, "s-1"), (3, "s-2")]
+
+
+@pytest.mark.parametrize("is_branch", [True, False])
+def test_no_branch_is_asked_to_condense_its_siblings_turns(home, is_branch):
+    """A batch goes through all sessions of a project; who is told of it reads every word of it."""
+    from hypatia_mem.memory.cascade import announcing
+    from tests.memory.cascade_kit import settings
+
+    talk(home, count=4)
+    made = fork(home, at="2").id if is_branch else "s-2"
+    if not is_branch:
+        talk(home, made, 0)
+    go_on(home, "s-1", "maple", "nettle", begin=NOW - timedelta(minutes=30))
+    go_on(home, made, "olive and " * 60, "kelp", begin=NOW - timedelta(minutes=10))
+    agent = settings(summary_by="agent", cascade_max_tokens=200)
+    assert announcing.announce(home, agent, now=NOW) == (0 if is_branch else 1)

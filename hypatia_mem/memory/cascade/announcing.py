@@ -23,6 +23,7 @@ from hypatia_mem.model import GLOBAL_SCOPE
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
+    from hypatia_mem.store.connection import Store
 
 __all__ = ["announce", "line_of"]
 
@@ -78,12 +79,26 @@ def _wanted(home: Path, settings: Settings, now: datetime) -> Mapping[str, Batch
             for project in by_project
             if (found := planner.due([project, GLOBAL_SCOPE], retry=True))
         }
+        whom = {
+            project: next(
+                (one for one in by_project[project] if "/" not in one and _may(store, one, batch)),
+                "",
+            )
+            for project, batch in due.items()
+        }
     return {
-        by_project[project][0]: batch
+        whom[project]: batch
         for project, batch in due.items()
-        if not any(_was_told(home, session, batch) for session in by_project[project])
-        and "/" not in by_project[project][0]
+        if whom[project]
+        and not any(_was_told(home, session, batch) for session in by_project[project])
     }
+
+
+def _may(store: Store, session: str, batch: Batch) -> bool:
+    """Tell whether a session may read all of a batch: a branch reads nothing of its siblings."""
+    from hypatia_mem.store import branches
+
+    return {item.name for item in batch.items}.isdisjoint(branches.hidden_names(store, session))
 
 
 def _was_told(home: Path, session: str, batch: Batch) -> bool:
