@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from hypatia_mem.errors import Conflict, NotFound, UsageError
-from hypatia_mem.model import Entry, Outcome, Statement, Trust
+from hypatia_mem.model import PERSON_CHANNELS, Entry, Outcome, Statement, Trust
 from hypatia_mem.store import authority, history, quarantine, rows, structural, withdrawing
 from hypatia_mem.store.tombstones import Tombstones
 from hypatia_mem.store.versions import Versions
@@ -365,10 +365,25 @@ class EntryWrites(Tombstones, Versions):
         if self._said_before(existing.name):
             return Outcome("unchanged", existing.name, reason="it was changed after this was said")
         denied = self._denied(existing, same)
+        if not denied and self._is_agent() and self._put_otherwise(existing.name, same.content):
+            denied = "a person has put it otherwise since"
         if denied:
             return self._refuse(existing.name, existing.kind, denied)
         self._write_again(existing, self._as_believed(existing, same))
         return Outcome("updated", existing.name, reason=_why_withheld(same))
+
+    def _put_otherwise(self, name: str, words: str) -> bool:
+        """Tell whether an entry said these words once, and it was a person who changed them."""
+        found = self.store.execute(
+            """
+            SELECT list_contains($3::VARCHAR[], ended.channel) FROM version
+            JOIN mutation AS ended ON ended.seq = version.replaced_seq
+            WHERE version.name = $1 AND version.content_digest = $2
+            ORDER BY version.replaced_seq DESC LIMIT 1
+            """,
+            [name, rows.digest(words), [str(one) for one in PERSON_CHANNELS]],
+        ).fetchone()
+        return found is not None and bool(found[0])
 
     def _said_before(self, name: str) -> bool:
         """Tell whether what is written now was said before the entry was changed by a command.
@@ -431,7 +446,8 @@ class EntryWrites(Tombstones, Versions):
             self._note_statements(after)
         hidden = is_withheld(after) and not is_withheld(before)
         if hidden or (before.content, before.scopes) != (after.content, after.scopes):
-            withdrawing.set_back(self, before.name, hidden=hidden)
+            reworded = before.content != after.content
+            withdrawing.set_back(self, before.name, hidden=hidden, reworded=reworded)
 
     def _note_statements(self, entry: Entry) -> None:
         """Note that an entry's statements are withheld, or seen again, with it."""

@@ -297,7 +297,8 @@ class MessageWrites(EntryWrites):
             )
         names = [before.name for before, _ in pairs]
         for name in {on for one in sources.derived(self.store, names) for on in one.on}:
-            withdrawing.set_back(self, name, hidden=False, grows=not self._is_person())
+            by_person = self._is_person()
+            withdrawing.set_back(self, name, hidden=False, grows=not by_person, reworded=by_person)
         self._retire("entry", dict(zip(names, seqs, strict=True)))
         self.store.execute(
             """

@@ -16,6 +16,7 @@ from hypatia_mem.store import episodes, followers, owing, rows, sources
 from hypatia_mem.store.sources import Derived
 
 if TYPE_CHECKING:
+    from hypatia_mem.store.connection import Store
     from hypatia_mem.store.entries import EntryWrites
 
 __all__ = [
@@ -163,13 +164,16 @@ def take_out(
     return Withdrawn(derived=tuple(stands), statements=tuple(triples), owed=owed)
 
 
-def set_back(txn: EntryWrites, name: str, *, hidden: bool, grows: bool = False) -> Withdrawn:
+def set_back(
+    txn: EntryWrites, name: str, *, hidden: bool, grows: bool = False, reworded: bool = False
+) -> Withdrawn:
     """Do what a change of an entry that others stand on takes, before or after the change itself.
 
     Summaries go and are owed anew, from the entry as it is now; ``hidden``: it is withheld from
     now on, so they are owed without it. What an agent wrote is called stale; it waits for a
     person's review when its source is ``hidden``. A message that only ``grows``, as it is read,
-    leaves its session's summary true.
+    leaves its session's summary true. One that was ``reworded`` takes what the worker has only
+    proposed of its earlier words.
     """
     name = rows.clean(name)
     if name in txn.withdrawing:
@@ -181,8 +185,11 @@ def set_back(txn: EntryWrites, name: str, *, hidden: bool, grows: bool = False) 
     ]
     if not stands:
         return Withdrawn()
+    loose = _proposals(txn.store, [one.name for one in stands]) if reworded else set()
     made = [
-        one for one in stands if one.via not in sources.DERIVING or one.kind in episodes.MADE_ANEW
+        one
+        for one in stands
+        if one.via not in sources.DERIVING or one.kind in episodes.MADE_ANEW or one.name in loose
     ]
     there = {one.name: one for one in txn.store.entries([one.name for one in stands])}
     txn.withdrawing.add(name)
@@ -199,6 +206,18 @@ def set_back(txn: EntryWrites, name: str, *, hidden: bool, grows: bool = False) 
     finally:
         txn.withdrawing.discard(name)
     return Withdrawn(derived=tuple(made), statements=tuple(triples), owed=owed)
+
+
+def _proposals(store: Store, names: Sequence[str]) -> set[str]:
+    """Return those of these that the worker proposed and nobody has taken in, with all on them."""
+    found = store.execute(
+        "SELECT name FROM entry WHERE name IN (SELECT unnest($1::VARCHAR[]))"
+        " AND trust = 'candidate' AND channel = 'worker'",
+        [list(names)],
+    ).fetchall()
+    proposed = {str(name) for (name,) in found}
+    above = sources.derived(store, proposed) if proposed else []
+    return proposed | {one.name for one in above if not one.own}
 
 
 def _doubt(txn: EntryWrites, entry: Entry, *, hidden: bool) -> None:

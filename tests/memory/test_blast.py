@@ -202,3 +202,39 @@ def test_what_a_running_session_holds_is_shown_with_who_holds_it(tree, verb):
     with pytest.raises(Exception, match="part of session s-1, which is running"):
         VERBS[verb](tree, dry_run=False, author=PERSON, now=now)
     assert seen(tree) == before
+
+
+def test_what_the_worker_only_proposed_of_earlier_words_goes_when_they_are_edited(tree):
+    """A candidate that still quotes them must not be taken in; what is not of them stays."""
+    worker = Author(Channel.WORKER)
+    with curate.changing(tree, worker, NOW) as (_, txn):
+        for name, source in (("wu-of-it", "msg-s-1-3"), ("wu-beside", "msg-s-1-8")):
+            txn.put_entry(Entry(name, "as it was said", scopes=("app",), trust=Trust.CANDIDATE))
+            txn.put_statement(Statement(name, "derivedFrom", source, scopes=("app",)))
+        txn.put_statement(Statement("learned", "derivedFrom", "wu-of-it", scopes=("app",)))
+    told = VERBS["edit a message"](tree, dry_run=True, author=PERSON, now=NOW)
+    assert {"wu-of-it", "learned"} <= {one.name for one in told.derived}
+    done = VERBS["edit a message"](tree, dry_run=False, author=PERSON, now=NOW)
+    assert told.names == done.names
+    with open_store(tree, write=False) as store:
+        assert store.entry("wu-of-it") is None
+        assert store.entry("wu-beside")
+
+
+def test_what_a_person_put_otherwise_an_agent_does_not_put_back(home):
+    """By saying the old words again; other new words it may say, and a person anything."""
+
+    def say(text, author, minutes):
+        now = NOW + timedelta(minutes=minutes)
+        how = {"kind": "rule", "scope": "app", "author": author, "now": now}
+        return curate.remember(home, text, **how)
+
+    say("use port 4711", AGENT, 0)
+    how = {"scopes": HERE, "author": PERSON, "now": NOW + timedelta(minutes=1)}
+    trust.edit(home, "rule:use-port-4711", "use port 4712, not the old one", **how)
+    again = say("use port 4711", AGENT, 2)
+    assert (again.verb, again.reason) == ("refused", "a person has put it otherwise since")
+    with open_store(home, write=False) as store:
+        assert store.entry("rule:use-port-4711").content == "use port 4712, not the old one"
+    curate.update_entry(home, "rule:use-port-4711", {"content": "use 4713"}, author=AGENT, now=NOW)
+    assert say("use port 4711", PERSON, 3).verb == "updated"
