@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hypatia_mem.cli import context, values
+from hypatia_mem.cli import context, spooled, values
 from hypatia_mem.cli.options import AsJson
 from hypatia_mem.cli.output import print_json, say
 from hypatia_mem.errors import NotFound, UsageError
@@ -76,8 +76,10 @@ def forget(
 
         run_erase(words, ids, yes=yes, dry_run=dry_run, as_json=as_json)
         return
-    if yes and not dry_run:
+    if yes and not dry_run and not ids:
         context.refuse_agent("forget at once all that holds some words", "forget all")
+    if words and not ids and (yes or _may_ask(as_json)):
+        spooled.bring()  # what comes in later would be left
     plan = _planned(words, ids, dry_run=True)
     found = _found(words, plan, everywhere=everywhere) if words and not ids else None
     if not plan.matches and (found is None or not found.things):

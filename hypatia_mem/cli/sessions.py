@@ -251,6 +251,7 @@ def show(  # noqa: PLR0913 - one option for each thing that can be shown
                 hint='Look for it with: hypatia-mem search "..."',
             )
         reach.refuse(what, entry.scopes, scopes)
+        tag = etag(entry)
         entry = retelling.cleared(store, [entry])[0]
         message = _message_of(store, entry)
         verdict = verdicts(store, [entry.name]).get(entry.name)
@@ -258,7 +259,7 @@ def show(  # noqa: PLR0913 - one option for each thing that can be shown
     if message is not None and came is None:
         _show_message(message, entry, reasoning, raw_parts, as_json)
     else:
-        _show_entry(entry, verdict, came, as_json)
+        _show_entry(entry, tag, verdict, came, as_json)
 
 
 def _message_of(store: Store, entry: Entry) -> Message | None:
@@ -308,8 +309,9 @@ def _show_message(
 
 
 def _show_entry(
-    entry: Entry, verdict: Verdict | None, came: dict[str, Any] | None, as_json: bool
+    entry: Entry, tag: str, verdict: Verdict | None, came: dict[str, Any] | None, as_json: bool
 ) -> None:
+    """Show an entry; ``tag`` is its etag as it is stored, whatever of it is shown."""
     from hypatia_mem.cli.activation import said as told_when
     from hypatia_mem.memory import activation
 
@@ -323,7 +325,7 @@ def _show_entry(
         "withheld": is_withheld(entry),
         "suppressed": entry.suppressed,
         **activation.row(entry),
-        "etag": etag(entry),
+        "etag": tag,
         "verdict": said,
         **({"meta": _plain(came)} if came is not None else {}),
     }
@@ -334,7 +336,7 @@ def _show_entry(
     more = "" if came is None else f"\n{details(_as_text(came))}"
     told = told_when(activation.of(entry), entry.priority)
     more += f"\n{told}" if told else ""
-    emit(row, f"{head}{why}\netag {etag(entry)}{more}\n\n{entry.content}", as_json)
+    emit(row, f"{head}{why}\netag {tag}{more}\n\n{entry.content}", as_json)
 
 
 def _plain(came: dict[str, Any]) -> dict[str, Any]:

@@ -38,14 +38,16 @@ def looked_again(error: NotFound) -> bool:
     return True
 
 
-def bring(names: Iterable[str]) -> None:
+def bring(names: Iterable[str] | None = None) -> None:
     """Store what the sessions that are named still have in the spool, so that it goes with them.
 
-    ``names`` are as a person writes them: a session's id, ``SESSION:3-5``, ``msg-SESSION-4``.
-    Raises StoreBusy when it could not be stored: what comes in later would be left.
+    ``names`` are as a person writes them: a session's id, ``SESSION:3-5``, ``msg-SESSION-4``; None
+    is every session. Raises StoreBusy when it could not be stored: what came in later would stay.
     """
-    wanted = list(names)
-    waiting = _waiting(lambda session: any(_is_of(name, session) for name in wanted))
+    wanted = None if names is None else list(names)
+    waiting = _waiting(
+        lambda session: wanted is None or any(_is_of(name, session) for name in wanted)
+    )
     if not waiting:
         return
     try:

@@ -7,18 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hypatia_mem.capture.hints import may_hold_secret
+from hypatia_mem.capture.cleaning import without_secrets
 
 __all__ = ["secretless", "without_secrets"]
-
-
-def without_secrets(text: str) -> str:
-    """Return a text as the hook would have written it; most have nothing to redact."""
-    if not may_hold_secret(text.encode("utf-8", "replace")):
-        return text
-    from hypatia_mem.capture.redact import redact_text
-
-    return redact_text(text)
 
 
 def secretless(value: object, kept: Collection[str] = ()) -> object:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from hypatia_mem.capture.cleaning import without_secrets
 from hypatia_mem.store.hidden import NOTHING, Hidden, Turns
 from hypatia_mem.store.terms import STOP, Exact, character_runs, is_character, terms
 
@@ -20,6 +21,7 @@ PREFIX = 3  # characters of the last word, from which on it is completed
 COMPLETIONS = 30
 TIES = 2_000  # hits of one score that are put in order; more stay in the engine's own
 SNIPPET_CHARS = 600
+_AROUND = 200  # characters
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive UTC
 
 
@@ -355,6 +357,12 @@ def _snippet(text: str, wanted: Sequence[str]) -> str:
     places = [place for word in wanted if word and (place := lowered.find(word.lower())) >= 0]
     start = max(0, min(places, default=0) - SNIPPET_CHARS // 4)
     end = start + SNIPPET_CHARS
+    # Looked at with what stands around it: a secret that is cut in two is not known as one.
+    first, last = max(0, start - _AROUND), end + _AROUND
+    around = text[first:last]
+    clean = without_secrets(around)
+    if clean != around:
+        text, start, end = text[:first] + clean + text[last:], first, first + len(clean)
     return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
 
 

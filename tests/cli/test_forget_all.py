@@ -237,3 +237,16 @@ def test_a_goal_that_says_what_was_forgotten_is_listed_without_its_words(cli, pe
     assert "write the manual" in cli("goal", "list").out
     assert person("forget", "--id", name).code == 0
     assert name not in cli("goal", "list").out
+
+
+@pytest.mark.deep
+def test_what_still_waits_in_the_spool_goes_too(person, full, project):
+    record = {"hook_event_name": "UserPromptSubmit", "session_id": "s-2", "cwd": str(project)}
+    line = json.dumps({**record, "prompt": f"note: {SAYS}", "prompt_id": "p9"}).encode()
+    meta = f'"dir":{json.dumps(str(project))},"client":"claude-code","entry":"cli",'.encode()
+    spool.append(str(full), "s-2", line, at_ns=int(LONG_AGO * 1e9), meta=meta)
+    os.utime(full / "spool" / "s-2.jsonl", (LONG_AGO, LONG_AGO))
+    assert person("forget", "the staging URL", "--yes").code == 0
+    assert person("worker", "drain").code == 0
+    os.chdir(project)
+    assert "staging" not in said(full).lower()

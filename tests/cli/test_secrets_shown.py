@@ -144,3 +144,19 @@ def test_doctor_counts_them_and_names_the_command_that_takes_them_out(cli, leaky
             store.execute(f"UPDATE {table} SET content = 'crane'")
     assert found()["state"] == "ok"
     assert "none in" in found()["says"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("before", range(120, 200, 8))
+def test_a_secret_at_the_edge_of_what_a_search_shows_is_not_shown_in_part(cli, home, before):
+    text = (
+        "word " * 60 + "my password is " + PASSWORD + " " + "x" * before + " needle " + "y " * 500
+    )
+    with open_store(home, write=True) as store:
+        with store.transaction(Author(Channel.CLI_PERSON), now=NOW) as txn:
+            txn.put_entry(Entry("long", text, scopes=("app",)))
+    assert cli("rules").code == 0
+    SearchIndex(home).clear()
+    out = cli("search", "needle").out
+    assert "needle" in out
+    assert not any(PASSWORD[at : at + 6] in out for at in range(len(PASSWORD) - 5))
