@@ -22,7 +22,7 @@ def see_models(home: Path, *, usable: bool) -> dict[str, Any]:
 
     settings = load_settings(home)
     found: dict[str, Any] = {
-        "summary_by": settings.summary_by, "work": {}, "queue": None, "paused": None
+        "summary_by": settings.summary_by, "work": {}, "queue": None, "paused": None, "failed": ""
     }  # fmt: skip
     if not usable:
         return found
@@ -40,6 +40,9 @@ def see_models(home: Path, *, usable: bool) -> dict[str, Any]:
         found["error"] = error.message
         return found
     found["work"], found["queue"] = jobs.tallies(work), jobs.depth(work)
+    failed = [one for one in work if one.attempts and one.message]
+    if failed:
+        found["failed"] = max(failed, key=lambda one: one.attempts).message
     if pause is not None:
         until = f"{pause.again:%Y-%m-%dT%H:%MZ}"
         found["paused"] = {"until": until, "why": pause.message, "hint": pause.hint}
@@ -51,6 +54,8 @@ def rows(found: dict[str, Any]) -> dict[str, str]:
     work = ", ".join(f"{count} {state}" for state, count in found["work"].items())
     model = f" ({found['model']})" if found.get("model") else ""
     lines = {"summaries": f"by {found['summary_by']}{model}; {work or 'nothing has failed'}"}
+    if found["failed"]:
+        lines["failed"] = f"{found['failed']} (hypatia-mem jobs list)"
     if found["paused"]:
         lines["waiting"] = f"{found['paused']['why']}; until {found['paused']['until']}"
     if "error" in found:

@@ -74,6 +74,7 @@ def test_the_price_is_told_before_and_asked_for_and_then_it_is_done(command, mod
     assert "Cascade: +2 summary 1 (token threshold)." in out
     told = command("status")[1]
     assert "by anthropic (claude-haiku-5-5); nothing has failed" in told
+    assert "jobs list" not in told
     assert "2 calls, 2200 tokens, $0.0003" in told
     assert "200 calls and $1.00 a day" in told
     spent = json.loads(command("status", "--json")[1])["models"]["spent"]
@@ -97,7 +98,9 @@ def test_failed_work_is_listed_retried_and_dropped(command, model):
     ] * 2
     assert all(row["again"] and row["items"] == 1 for row in rows)
     assert "2 waiting" in command("jobs", "list", ALL)[1]
-    assert "2 waiting" in command("status")[1]
+    told = command("status")[1]
+    assert "2 waiting" in told
+    assert "there is nothing in this summary but reasoning" in told, "and why"
     first, second = (row["id"] for row in rows)
     assert json.loads(command("jobs", "drop", first, "--dry-run", "--json")[1])["would_drop"]
     assert "2 waiting" in command("jobs", "list", ALL)[1]
@@ -268,7 +271,8 @@ def assert_queue(command, monkeypatch, depth):
     assert len(still) == depth
     found = json.loads(command("status", "--json")[1])
     assert found["queue"] == found["models"]["queue"] == depth
-    words = f"{depth} job{'' if depth == 1 else 's'} to be done"
+    words = f"{depth} job{'' if depth == 1 else 's'} to be done (hypatia-mem jobs list)"
+    words = words if depth else "nothing is to be done"
     assert words in command("status")[1]
     assert json.loads(watched(command, monkeypatch, "--json"))["queue"] == depth
     assert watched(command, monkeypatch).endswith(f"; {words}\n")
