@@ -55,12 +55,15 @@ def canonical(text: str) -> str:
     >>> canonical("Never  mock\\u200b the DB!")
     'never mock the db'
     """
-    seen = UNSEEN.sub("", unicodedata.normalize("NFKC", UNSEEN.sub("", text)))
-    folded = unicodedata.normalize("NFKC", seen.casefold()).translate(_QUOTES)
-    kept = folded
-    if not folded.isprintable():  # most are, and then there is nothing to drop
-        kept = "".join(c for c in folded if c.isspace() or unicodedata.category(c)[0] != "C")
-    return " ".join(kept.split()).strip(" .!?;:。！？\"'`")
+    folded = text.lower()
+    if not text.isascii():  # of what is, nothing else has another form
+        seen = UNSEEN.sub("", unicodedata.normalize("NFKC", UNSEEN.sub("", text)))
+        folded = unicodedata.normalize("NFKC", seen.casefold()).translate(_QUOTES)
+    kept = " ".join(folded.split())
+    if not kept.isprintable():  # most are, and then there is nothing to drop
+        kept = "".join(c for c in kept if c == " " or unicodedata.category(c)[0] != "C")
+        kept = " ".join(kept.split())
+    return kept.strip(" .!?;:。！？\"'`")
 
 
 def seen(text: str) -> str:

@@ -50,6 +50,7 @@ __all__ = [
 _SEALED = "~"  # begins what is kept of a deleted text's digest
 _UNQUOTED = re.compile(r"[\w.:/-]+")  # what CSV writes as it is
 _LISTS = (list, tuple)
+_WITHOUT_TEXT = frozenset({bool, int, float, datetime, type(None)})
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -66,9 +67,15 @@ def storable(value: Any) -> Any:
     """Return a value with every text in it cleaned; lists of texts too."""
     if isinstance(value, str):
         return clean(value)
-    if isinstance(value, _LISTS):
-        return [clean(item) if type(item) is str else storable(item) for item in value]
-    return value
+    if not isinstance(value, _LISTS):
+        return value
+    kinds = set(map(type, value))
+    if kinds != {str}:
+        return value if kinds <= _WITHOUT_TEXT else [storable(item) for item in value]
+    said = "".join(value)
+    if "\0" in said or not (said.isascii() or _LONE.search(said) is None):
+        return [clean(item) for item in value]
+    return value if type(value) is list else list(value)
 
 
 def digest(text: str) -> str:
