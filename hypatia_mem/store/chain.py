@@ -46,7 +46,7 @@ def _break(previous: str, row: dict[str, Any]) -> str:
 
 def _end(store: Store, count: int, head: str) -> Walked:
     """Compare the end with what else the store knows of it: its own note, and its states."""
-    noted = int(store.meta("ledger_seq") or 0)
+    noted = store.ledger_noted()
     if noted > count:
         return Walked(count, head, "truncation", count + 1)
     if noted < count:

@@ -91,6 +91,8 @@ def load_key(home: Path) -> Key:
 def keyring(home: Path) -> tuple[Key, ...]:
     """Return every key there is, the present one first, then the later before the earlier."""
     present = load_key(home)
+    if not _is_any_other(home, present):
+        return (present,)
     found = {present.id: present}
     for _, secret in reversed(_copies(home)):
         key = key_of(secret)
@@ -148,6 +150,16 @@ def rotate_key(home: Path) -> Key:
 
 
 # ----------------------------------------------------------------------------------------------
+
+
+def _is_any_other(home: Path, present: Key) -> bool:
+    """Tell by their names alone whether there is a copy of another key."""
+    try:
+        with os.scandir(home / FOLDER) as found:
+            named = [match.group(2) for one in found if (match := _COPY.match(one.name))]
+    except OSError:
+        return False
+    return any(one != present.id for one in named)
 
 
 def _copies(home: Path) -> list[tuple[Path, bytes]]:

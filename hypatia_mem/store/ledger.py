@@ -18,6 +18,7 @@ from hypatia_mem.store.keys import KEY_BYTES, Key, adopt_key, key_of, load_key
 __all__ = [
     "GENESIS",
     "KEY_BYTES",
+    "NOTE",
     "Key",
     "adopt_key",
     "chain_hash",
@@ -27,19 +28,20 @@ __all__ = [
 ]
 
 GENESIS = "0" * 64
-_FIELDS = (
-    "seq", "at", "op_id", "actor", "channel", "verb", "target", "before_digest", "after_digest",
-    "reason",
-)  # fmt: skip
+NOTE = "ledger"  # the cursor that says how many rows there are, so that a cut end is seen
 
 
 def chain_hash(previous: str, row: dict[str, Any]) -> str:
     """Return the hash of a ledger row that follows one with the hash ``previous``."""
-    said = [previous]
-    for field in _FIELDS:
-        value = row[field]
-        said.append(f"{field}={value.isoformat() if isinstance(value, datetime) else value}")
-    return hashlib.sha256("\x1f".join(said).encode("utf-8", "replace")).hexdigest()
+    at = row["at"]
+    said = (
+        f"{previous}\x1fseq={row['seq']}\x1fat={at.isoformat() if isinstance(at, datetime) else at}"
+        f"\x1fop_id={row['op_id']}\x1factor={row['actor']}\x1fchannel={row['channel']}"
+        f"\x1fverb={row['verb']}\x1ftarget={row['target']}"
+        f"\x1fbefore_digest={row['before_digest']}\x1fafter_digest={row['after_digest']}"
+        f"\x1freason={row['reason']}"
+    )
+    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()
 
 
 def verify_rows(rows: Iterable[dict[str, Any]]) -> int | None:

@@ -9,18 +9,20 @@ from typing import Any
 
 from hypatia_mem.errors import NotFound
 from hypatia_mem.model import Entry, Message, Outcome, Session, Statement
-from hypatia_mem.store import authority, rows, sources, withdrawing
+from hypatia_mem.store import authority, rows, sources, standing, withdrawing
 from hypatia_mem.store.entries import EntryWrites
+from hypatia_mem.store.standing import Standing
 from hypatia_mem.store.tombstones import canonical
 from hypatia_mem.store.writing import CAPTURE, plain
 
 __all__ = ["MessageWrites"]
 
-_ASKED_AT_ONCE = 8  # messages; whether any was ever forgotten is not worth a question for fewer
-
 
 class MessageWrites(EntryWrites):
     """The part of a transaction that changes messages, sessions and their summaries."""
+
+    # A session, where the ledger ended, and how things stood there.
+    _stood: tuple[str, tuple[int, str] | None, Standing] | None = None
 
     def put_messages(self, session_id: str, messages: Sequence[Message], scope: str) -> list[int]:
         """Store messages in this order under dense turn numbers; returns each one's turn.
@@ -31,7 +33,8 @@ class MessageWrites(EntryWrites):
         session_id = rows.clean(session_id)
         messages = [_cleaned(message, session_id) for message in messages]
         known = self.store.known_uuids(message.uuid for message in messages)
-        turn = self._turns(session_id)
+        at = self._stand(session_id)
+        turn = at.turn
         turns: list[int] = []
         fresh: list[tuple[Message, int]] = []
         seen: set[str] = set(known)
@@ -45,13 +48,12 @@ class MessageWrites(EntryWrites):
             fresh.append((message, turn))
         if not fresh:
             return turns
-        gone = self._forgotten_turns(fresh, scope)
-        said = [(message, number) for message, number in fresh if number not in gone]
-        entries = [
-            rows.entry_row(rows.message_entry(message, number, scope), self.author, self.now)
-            for message, number in said
-        ]
-        again = self._next_versions([row["name"] for row in entries])
+        texts = {number: rows.message_entry(message, number, scope) for message, number in fresh}
+        gone = self._forgotten_turns(texts, scope, at)
+        said = [number for number in texts if number not in gone]
+        entries = [rows.entry_row(texts[number], self.author, self.now) for number in said]
+        names = [row["name"] for row in entries]
+        again = self._next_versions(names) if at.is_any_taken_out else {}
         for row in entries:
             row["version"] = again.get(row["name"], 1)
             row["seq"] = self._note("create", row["name"], "message", after=row["content_digest"])
@@ -65,34 +67,33 @@ class MessageWrites(EntryWrites):
             "UPDATE session SET turns = ?, updated_at = greatest(updated_at, ?) WHERE id = ?",
             [turn, max(message.at for message, _ in fresh), session_id],
         )
-        self._belong(session_id, scope, [number for _, number in said])
+        if at.has_entry:
+            self._belong(session_id, scope, said)
         return turns
 
-    def _forgotten_turns(self, fresh: Sequence[tuple[Message, int]], scope: str) -> set[int]:
+    def _stand(self, session_id: str) -> Standing:
+        """Return how things stand in a session; asked once, until the ledger says of a change."""
+        known = self._stood
+        if known is None or known[:2] != (session_id, self._end):
+            at = standing.look(self.store, session_id, asks_end=self._end is None)
+            self._end = self._end or at.end or self.store.ledger_end()
+            self._stood = known = (session_id, self._end, at)
+        return known[2]
+
+    def _forgotten_turns(self, texts: Mapping[int, Entry], scope: str, at: Standing) -> set[int]:
         """Return the turns that are read again though they were forgotten.
 
         A turn is known by its role, its time and its words together: who says the same once more
         says something new.
         """
-        if not self._known_graves():
+        if not self.store.may_hold("tombstone"):
             return set()
-        if len(fresh) > _ASKED_AT_ONCE and not self._any_message_forgotten():
-            return set()
-        made = {
-            number: self._value_digests(rows.message_entry(message, number, scope))
-            for message, number in fresh
-        }
-        buried = self._buried_of([one for digests in made.values() for one in digests], [scope])
-        gone = {number for number, digests in made.items() if not buried.isdisjoint(digests)}
-        for name in _names(fresh[0][0].session_id, sorted(gone)):
+        said = {number: one.content for number, one in texts.items()}
+        gone = self._refused_before(said, scope, at.graves)
+        for number in sorted(gone):
+            name = texts[number].name
             self._note("refuse", name, "message", reason="forgotten before", index=False)
         return gone
-
-    def _any_message_forgotten(self) -> bool:
-        verb = "forget message"
-        return any(row["verb"] == verb for row in self._mutations) or bool(
-            self.store.run("SELECT 1 FROM mutation WHERE verb = ? LIMIT 1", [verb])
-        )
 
     def amend_message(self, session_id: str, turn: int, **changes: Any) -> Outcome:
         """Do what ``amend_messages`` does, for one. Raises NotFound."""
@@ -187,16 +188,20 @@ class MessageWrites(EntryWrites):
         session = self._without_erased_title(_cleaned_session(session))
         before = self.store.session(session.id)
         if before is None:
+            at = self._stand(session.id)
             row = {f.name: getattr(session, f.name) for f in fields(Session)}
-            self._insert_session(row)
+            self._insert_session(row, at.turn)
             seq = self._note("create", session.id, "session", index=False)
             self._keep_image(seq, "session", session.id, None, row)
+            self._stood = session.id, self._end, at
             return Outcome("created", session.id)
         merged = _merged(before, session)
         if merged == before:
             return Outcome("unchanged", session.id)
-        self._update_session(merged)
+        at = self._stand(session.id)
+        self._update_session(before, merged)
         self._note_session(before, merged)
+        self._stood = session.id, self._end, at  # nothing has changed that it tells
         return Outcome("updated", session.id)
 
     def _without_erased_title(self, session: Session) -> Session:
@@ -226,15 +231,14 @@ class MessageWrites(EntryWrites):
                 self._note("refuse", session_id, "session", reason="forgotten before", index=False)
                 return Outcome("refused", session_id, reason="this was forgotten before")
         self._update_session(
-            replace(after, updated_at=max(self.now, before.updated_at or self.now))
+            before, replace(after, updated_at=max(self.now, before.updated_at or self.now))
         )
         self._note_session(before, after)
         return Outcome("updated", session_id)
 
     def _note_session(self, before: Session, after: Session) -> None:
         seq = self._note("update", before.id, "session", index=False)
-        names = [f.name for f in fields(Session)]
-        changed = [name for name in names if getattr(before, name) != getattr(after, name)]
+        changed = _changed(before, after)
         parts = ({name: getattr(one, name) for name in changed} for one in (before, after))
         self._keep_image(seq, "session", before.id, *parts)
 
@@ -312,10 +316,8 @@ class MessageWrites(EntryWrites):
         return seqs
 
     def _belong(self, session_id: str, scope: str, turns: Iterable[int]) -> None:
-        """Link messages to their session's entry, once it exists."""
+        """Link messages to their session's entry, which is there."""
         name = f"session-{session_id}"
-        if not self.store.execute("SELECT 1 FROM entry WHERE name = ?", [name]).fetchone():
-            return
         made = [
             rows.statement_row(
                 Statement(f"msg-{session_id}-{turn}", "belongTo", name, scopes=(scope,)),
@@ -341,18 +343,20 @@ class MessageWrites(EntryWrites):
         ).fetchone()
         return int(found[0]) if found else 0
 
-    def _insert_session(self, row: dict[str, Any]) -> None:
+    def _insert_session(self, row: dict[str, Any], turns: int) -> None:
         names = [f.name for f in fields(Session)]
         columns = ", ".join(f'"{name}"' for name in names)
         marks = ", ".join("?" for _ in names)
         values = [list(row[name]) if name == "tags" else row[name] for name in names]
         self.store.execute(
             f"INSERT INTO session ({columns}, turns) VALUES ({marks}, ?)",  # noqa: S608 - our names
-            [*values, self._turns(row["id"])],
+            [*values, turns],
         )
 
-    def _update_session(self, session: Session) -> None:
-        names = [f.name for f in fields(Session) if f.name != "id"]
+    def _update_session(self, before: Session, session: Session) -> None:
+        names = _changed(before, session)
+        if not names:
+            return
         sets = ", ".join(f'"{name}" = ?' for name in names)
         values: list[Any] = []
         for name in names:
@@ -369,6 +373,11 @@ class MessageWrites(EntryWrites):
 
 def _names(session_id: str, turns: Iterable[int | None]) -> list[str]:
     return [f"msg-{session_id}-{turn}" for turn in turns]
+
+
+def _changed(before: Session, after: Session) -> list[str]:
+    names = [f.name for f in fields(Session)]
+    return [name for name in names if getattr(before, name) != getattr(after, name)]
 
 
 def _message_row(message: Message, turn: int) -> dict[str, Any]:

@@ -511,6 +511,15 @@ _M010 = (
     """,
 )
 
+# Where the ledger ends is noted with where everything else is read to: one statement says both.
+_M011 = (
+    """
+    INSERT INTO cursor
+    SELECT 'ledger', value::BIGINT FROM meta WHERE key = 'ledger_seq'
+    """,
+    "DELETE FROM meta WHERE key = 'ledger_seq'",
+)
+
 # (name, statements), in order; a name never changes its meaning.
 MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m001_create_tables", _M001),
@@ -523,6 +532,7 @@ MIGRATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("m008_note_new_messages_once", _M008),
     ("m009_activate_by_words", _M009),
     ("m010_share_turns_of_branches", _M010),
+    ("m011_note_the_end_with_the_cursors", _M011),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

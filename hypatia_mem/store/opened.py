@@ -118,7 +118,7 @@ class Store:
             yield txn
             txn.finish()
             self._connection.execute("COMMIT")
-            self._end = txn.end
+            self._end = txn.end or self._end
             self.is_to_seal |= author.channel not in (Channel.HOOK, Channel.TRANSCRIPT)
         except BaseException:
             self._rollback()
@@ -358,7 +358,7 @@ class Store:
     def verify_ledger(self) -> int | None:
         """Walk the chain; return the first sequence number that does not fit, None if all do."""
         broken = ledger.verify_rows(self._ledger_rows())
-        if broken is None and (self.meta("ledger_seq") or "0") != str(self.ledger_seq()):
+        if broken is None and self.ledger_noted() != self.ledger_seq():
             return self.ledger_seq() + 1  # the end was cut off
         return broken
 
@@ -372,6 +372,11 @@ class Store:
     def ledger_seq(self) -> int:
         """Return the ledger's last sequence number, 0 when it is empty."""
         found = self.execute("SELECT coalesce(max(seq), 0) FROM mutation").fetchone()
+        return int(found[0]) if found else 0
+
+    def ledger_noted(self) -> int:
+        """Return the ledger's last sequence number as the store has noted it elsewhere."""
+        found = self.execute("SELECT position FROM cursor WHERE key = ?", [ledger.NOTE]).fetchone()
         return int(found[0]) if found else 0
 
     def ledger_end(self) -> tuple[int, str]:
@@ -390,6 +395,10 @@ class Store:
             end = "SELECT seq, hash FROM mutation ORDER BY seq DESC LIMIT 1"
             last = self.execute(end).fetchall()
         return max(((int(seq), str(made)) for seq, made in last), default=(0, ledger.GENESIS))
+
+    def size_of(self, table: str) -> int | None:
+        """Return how many rows a table has, or had before some were deleted; None when unknown."""
+        return self._sizes.get(table)
 
     def may_hold(self, table: str) -> bool:
         """Tell whether a table may have rows; False saves asking it."""
@@ -432,8 +441,8 @@ class Store:
 
     def cursors(self) -> dict[str, int]:
         """Return how far each spool segment and transcript has been read."""
-        found = self.execute("SELECT key, position FROM cursor").fetchall()
-        return {str(key): int(position) for key, position in found}
+        found = self.execute("SELECT key, position FROM cursor WHERE key <> ?", [ledger.NOTE])
+        return {str(key): int(position) for key, position in found.fetchall()}
 
     def meta(self, key: str) -> str:
         """Return a value of the store's own notes, ``""`` when it is not there."""

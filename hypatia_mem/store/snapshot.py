@@ -347,12 +347,15 @@ def _end(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def _noted(connection: duckdb.DuckDBPyConnection) -> int:
-    row = connection.execute("SELECT value FROM meta WHERE key = 'ledger_seq'").fetchone()
-    return int(row[0]) if row else 0
+    row = connection.execute(
+        "SELECT max(seq) FROM (SELECT position AS seq FROM cursor WHERE key = 'ledger'"
+        " UNION ALL SELECT value::BIGINT FROM meta WHERE key = 'ledger_seq')"  # before m011
+    ).fetchone()
+    return int(row[0] or 0) if row else 0
 
 
 def _cursors(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    found = connection.execute("SELECT key, position FROM cursor").fetchall()
+    found = connection.execute("SELECT key, position FROM cursor WHERE key <> 'ledger'").fetchall()
     return {str(key): int(position) for key, position in found}
 
 

@@ -311,6 +311,27 @@ class Tombstones(Writing):
             self._graves = graves.keys_of(self.store)
         return self._graves
 
+    def _refused_before(
+        self, said: Mapping[int, str], scope: str, graves_: Iterable[tuple[str, str]] | None
+    ) -> set[int]:
+        """Return the numbers of those evidences that say, word for word, what was forgotten.
+
+        ``graves_``: digest and scope of all that is; None: those are asked for that may be met.
+        """
+        if graves_ is not None and not graves_:
+            return set()
+        ring = keys.keyring(self.store.home)
+        made: dict[str, list[int]] = {}
+        for number, content in said.items():
+            value = canonical(rows.clean(content))
+            for key in ring if value else ():
+                made.setdefault(key.digest("tombstone", value), []).append(number)
+        if graves_ is None:
+            met = self._buried_of(list(made), [scope])
+        else:
+            met = {digest for digest, of in graves_ if graves.covers(of, [scope])}
+        return {number for digest in met & made.keys() for number in made[digest]}
+
     def _graves_like(self, texts: Sequence[str]) -> graves.Graves:
         """Return what is forgotten and may be like one of these texts.
 

@@ -143,12 +143,13 @@ class UpkeepWrites(Versions):
         upsert(self.store.execute, "cursor", key, position)
 
     def set_cursors(self, cursors: dict[str, int]) -> None:
-        """Say it for many at once."""
-        for key, position in cursors.items():
-            self.set_cursor(key, position)
+        """Say it for many, at the end of the change: until then they stand where they stood."""
+        self._cursors |= cursors
 
     def delete_cursors(self, keys: Iterable[str]) -> None:
         """Drop the cursors of segments that are gone."""
+        for key in set(keys) & self._cursors.keys():
+            del self._cursors[key]
         self.store.execute(
             "DELETE FROM cursor WHERE key IN (SELECT unnest(?::VARCHAR[]))", [list(keys)]
         )

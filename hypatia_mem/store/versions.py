@@ -50,19 +50,7 @@ class Versions(Writing):
         return int(found[0]) if found else 1
 
     def _next_versions(self, names: Sequence[str]) -> dict[str, int]:
-        """Return the next version numbers of those of these names that had versions before.
-
-        Only names whose messages were once taken out again come a second time: without such a
-        thing there is nothing to look for.
-        """
-        taken_out = (
-            self.store.may_hold("image")
-            and self.store.execute(
-                "SELECT 1 FROM image WHERE kind = 'message' AND became IS NULL LIMIT 1"
-            ).fetchone()
-        )
-        if not taken_out:
-            return {}
+        """Return the next version numbers of those of these names that had versions before."""
         found = self.store.execute(
             "SELECT name, max(version) + 1 FROM version"
             " WHERE name IN (SELECT unnest(?::VARCHAR[])) GROUP BY name",

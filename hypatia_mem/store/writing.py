@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hypatia_mem.errors import StoreError
 from hypatia_mem.model import Author, Channel
 from hypatia_mem.store import buried, calling, ledger, rows
-from hypatia_mem.store.inserting import insert, upsert
+from hypatia_mem.store.inserting import insert, upsert, upsert_all
 
 if TYPE_CHECKING:
     from hypatia_mem.store.connection import Store
@@ -133,14 +133,14 @@ class Writing:
         now: datetime,
         op_id: str | None,
     ) -> None:
-        """Take the ledger's end as the place to go on from."""
+        """Begin with nothing said; where the ledger ends is asked when there is something."""
         self.store = store
         self.author = author
         self.now = now
         self.said_at = now
         self.op_id = op_id or new_op_id(now)
         self._key = ledger.load_key(store.home)
-        self._seq, self._hash = store.ledger_end()
+        self._end: tuple[int, str] | None = None  # the ledger's, this change included
         self.withdrawing: set[str] = set()  # whose summaries are being taken out at this moment
         self._graves: Graves | None = None
         self._is_any_buried: bool | None = None  # None: not asked yet
@@ -148,16 +148,23 @@ class Writing:
         self._touched: list[dict[str, Any]] = []
         self._images: list[dict[str, Any]] = []
         self._replaced: set[str] = set()  # entries that are not what they were
+        self._cursors: dict[str, int] = {}  # to be set with the note of where the ledger ends
 
     @property
     def seq(self) -> int:
         """Return the ledger sequence reached so far."""
-        return self._seq
+        return self._reached()[0]
 
     @property
-    def end(self) -> tuple[int, str]:
-        """Return where the ledger ends with this change: sequence and hash."""
-        return self._seq, self._hash
+    def end(self) -> tuple[int, str] | None:
+        """Return where the ledger ends with this change, None where nobody has asked."""
+        return self._end
+
+    def _reached(self) -> tuple[int, str]:
+        """Return sequence and hash of the row that the next one follows."""
+        if self._end is None:
+            self._end = self.store.ledger_end()
+        return self._end
 
     @contextmanager
     def acting(self, author: Author, *, said_at: datetime | None = None) -> Iterator[None]:
@@ -190,13 +197,16 @@ class Writing:
         self._bulk("touched", self._touched)
         self._bulk("image", self._images)
         if self._mutations:
-            self.set_meta("ledger_seq", str(self._seq))
+            self._cursors[ledger.NOTE] = self.seq
+        upsert_all(self.store.execute, "cursor", self._cursors)
+        if self._mutations:
             verbs = {row["verb"].partition(" ")[0] for row in self._mutations}
             if verbs & _BURYING or not (buried.is_kept(self.store.home) or not self._any_buried()):
                 self._keep_buried()
         self._mutations.clear()
         self._touched.clear()
         self._images.clear()
+        self._cursors.clear()
 
     def _graves_changed(self) -> None:
         """Read what is forgotten anew the next time: it was written to."""
@@ -215,14 +225,14 @@ class Writing:
     def _keep_buried(self) -> None:
         """Write down beside the store what is forgotten, before the commit that says so."""
         try:
-            buried.keep(self.store, self._hash)
+            buried.keep(self.store, self._reached()[1])
         except OSError as error:
             raise StoreError(
                 f"what was forgotten could not be written to {self.store.home / buried.FILE}"
                 f" ({error.strerror}); nothing was changed",
                 hint="Free some space or check the folder's permissions, then try again.",
             ) from error
-        self.set_meta(buried.NOTE, self._hash)
+        self.set_meta(buried.NOTE, self._reached()[1])
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a value among the store's own notes."""
@@ -260,21 +270,22 @@ class Writing:
             name = target
             if verb in ("delete", "forget"):  # what is gone leaves no name behind
                 catalog, name = "gone", self._key.document_id(catalog, target)
-            self._touched.append({"seq": self._seq, "name": name, "kind": catalog})
-        return self._seq
+            self._touched.append({"seq": self.seq, "name": name, "kind": catalog})
+        return self.seq
 
     def _append(self, **said: str) -> None:
         """Add a row to the ledger's chain."""
-        self._seq += 1
+        seq, previous = self._reached()
         row: dict[str, Any] = {
-            "seq": self._seq,
+            "seq": seq + 1,
             "at": self.now,
             "actor": self.author.actor,
             "channel": str(self.author.channel),
             **said,
-            "prev_hash": self._hash,
+            "prev_hash": previous,
         }
-        row["hash"] = self._hash = ledger.chain_hash(self._hash, row)
+        row["hash"] = made = ledger.chain_hash(previous, row)
+        self._end = seq + 1, made
         self._mutations.append(row)
 
     def _keep_image(

@@ -409,8 +409,8 @@ def test_an_unbroken_chain_is_said_to_be_whole(told):
         ("UPDATE mutation SET prev_hash = repeat('0', 64) WHERE seq = 3", "insertion", 3),
         ("DELETE FROM mutation WHERE seq >= 3", "truncation", 3),
         (
-            "DELETE FROM mutation WHERE seq >= 3; UPDATE meta SET value = '2'"
-            " WHERE key = 'ledger_seq'", "state", 3,
+            "DELETE FROM mutation WHERE seq >= 3; UPDATE cursor SET position = 2"
+            " WHERE key = 'ledger'", "state", 3,
         ),
     ],
 )  # fmt: skip

@@ -27,6 +27,7 @@ RELEASED = {
     "m008_note_new_messages_once": "a0cdc0a71e8743a4",
     "m009_activate_by_words": "d9cc2b638b1fd9e5",
     "m010_share_turns_of_branches": "1ea32e5f930bd343",
+    "m011_note_the_end_with_the_cursors": "5bf5f5bbaddd3727",
 }
 
 
@@ -63,6 +64,11 @@ def test_a_store_of_each_schema_opens_with_its_rows(bare_home, count):
     for table, found in before.items():
         if table == "touched" and count < 8:
             assert after[table] == []  # of a new message the ledger tells
+        elif table == "meta" and count < 11:
+            # The end of the ledger is noted as a cursor now.
+            assert kept([row for row in found if row["key"] != "ledger_seq"], after[table])
+            assert "ledger_seq" not in {row["key"] for row in after[table]}
+            assert {"key": "ledger", "position": 1} in after["cursor"]
         elif table == "version" and count == 1:
             (one,) = after[table]
             assert (one["name"], one["content"], one["scopes"]) == ("a", WORDS, ["app"])

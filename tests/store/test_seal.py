@@ -50,7 +50,7 @@ def forge(kit, *statements):
                 [previous, said, row["seq"]],
             )
             previous, last = said, row["seq"]
-        store.execute("UPDATE meta SET value = ? WHERE key = 'ledger_seq'", [str(last)])
+        store.execute("UPDATE cursor SET position = ? WHERE key = 'ledger'", [last])
 
 
 def cut(kit, after):
