@@ -245,6 +245,21 @@ def test_a_decision_may_go_back_and_forth(home):
     assert [one.name for one in live] == [third.name]
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ((("user", "remember: never mock the database"), ("assistant", "Stored.")), 0),
+        ((("user", "forget the staging port 4712"), ("assistant", "Done, it is forgotten.")), 0),
+        ((("user", "remember: never mock the database. And why does test_db.py mock it?"),
+          ("assistant", "Because conftest.py patches psycopg.connect in the fixture `db`, which "
+           "was written before the docker database of `make db` came in March.")), 1),
+    ],
+)  # fmt: skip
+def test_a_wish_to_remember_that_was_only_confirmed_is_no_work(home, said, kept):
+    say(home, said, ended=True)
+    assert len(run(home, hours=1).kept) == kept
+
+
 def test_what_is_unsure_waits_for_a_person(home):
     """A cause was never found: kept, but as a candidate that no default read returns."""
     say(home, (

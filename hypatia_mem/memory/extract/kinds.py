@@ -6,11 +6,15 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
+from hypatia_mem.capture.immediate import parse
 from hypatia_mem.memory.extract import cues
 from hypatia_mem.memory.extract.topics import Exchange, closes, is_thin
 from hypatia_mem.memory.summarise import facts, words
 
 __all__ = ["Kind", "corrections", "is_correction", "kind_of"]
+
+
+_CONFIRMED = 12  # words of an answer that only says it is done
 
 
 class Kind(StrEnum):
@@ -100,7 +104,12 @@ def _is_bug(said: Sequence[Exchange], answered: str, *, thanked: bool) -> bool:
 
 
 def _is_trivial(said: Sequence[Exchange]) -> bool:
-    """Nothing but talk, or one short question with a short answer that names nothing."""
+    """Nothing but talk, or one short question with a short answer that names nothing.
+
+    So is a wish to remember or to forget that was only confirmed: it is kept already, or is gone.
+    """
+    if all(words.cost(one.answered) <= _CONFIRMED and parse(one.asked) for one in said):
+        return True
     if all(cues.CHATS.match(one.asked) and words.cost(one.asked) <= 12 for one in said):
         return True
     if len(said) > 1 or facts.tokens(said[0].answered) or facts.tokens(said[0].asked):
