@@ -271,6 +271,8 @@ def _archiving(archived: bool) -> Callable[[_Order], None]:
 
 
 def _update(order: _Order, entry: Entry, fields: Mapping[str, Any]) -> None:
+    if order.txn.entry(entry.name) is None:
+        return  # it went with one of the others, which it stood on
     if fields.get("suppressed") and not order.dry_run:
         curate.leave_index(order.home, order.store, [entry.name])
     txn = order.txn

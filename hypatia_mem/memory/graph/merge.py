@@ -87,7 +87,7 @@ def plan_merge(
                 f"{entry.name!r} is a {entry.kind}: it stands for what was said, and is not merged"
             )
     moved, joined, dropped = _rewritten(touching, existing, keep, gone)
-    entry = _united(keep, gone, kept, lost, [row for _, row in moved])
+    entry = _united(keep, gone, kept, lost, touching)
     before = kept or Entry(keep, "")
     appended = len(lost.content) if lost and lost.content and lost.content in entry.content else 0
     return MergePlan(
@@ -273,11 +273,11 @@ def _joined_synonyms(one: str | None, other: str | None) -> str | None:
 
 
 def _united(
-    keep: str, gone: str, kept: Entry | None, lost: Entry | None, moved: Iterable[_Row]
+    keep: str, gone: str, kept: Entry | None, lost: Entry | None, touching: Iterable[_Row]
 ) -> Entry:
     """Return the entry of the kept name: its own, with all that the other's says beside it."""
     if kept is None and lost is None:
-        scopes = _union(*(row["scopes"] for row in moved))
+        scopes = _union(*(row["scopes"] for row in touching))
         return Entry(keep, "", scopes=tuple(scopes), synonyms=(gone,))
     if kept is None or lost is None:
         entry = kept or replace(lost or Entry(keep, ""), name=keep)
