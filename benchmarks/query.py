@@ -89,6 +89,8 @@ def fill(home: Path, size: int) -> None:
     """Make a memory of ``size`` entries and twice as many statements."""
     paths.ensure_home(str(home))
     with open_store(home, write=True) as store:
+        # A memory grows by small batches, and each block of rows is compressed so when it is full.
+        store.connection.execute(engine._THOROUGH)
         store.execute(_PROSE, [SENTENCES, sentences()])
         store.execute(_NUMBERED, [size, SESSION, KNOWLEDGE, PROJECTS])
         _entries(store)
