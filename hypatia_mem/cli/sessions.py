@@ -12,7 +12,7 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.graph import entry_row, is_withheld
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson, Cursor, Limit, Offset, Scopes
-from hypatia_mem.cli.output import columns, details, emit, print_json, print_page, say
+from hypatia_mem.cli.output import columns, details, emit, print_json, print_page, say, who
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.memory.trust import etag
 from hypatia_mem.model import Entry, Message, Session
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hypatia_mem.store.trust import Verdict
 
 __all__ = ["sessions", "show"]
+
+_SOURCES = 3  # that are named of an entry
 
 sessions = typer.Typer(
     add_completion=False,
@@ -255,11 +257,11 @@ def show(  # noqa: PLR0913 - one option for each thing that can be shown
         entry = retelling.cleared(store, [entry])[0]
         message = _message_of(store, entry)
         verdict = verdicts(store, [entry.name]).get(entry.name)
-        came = origin(store, entry.name) if meta else None
-    if message is not None and came is None:
+        came = origin(store, entry.name)
+    if message is not None and not meta:
         _show_message(message, entry, reasoning, raw_parts, as_json)
     else:
-        _show_entry(entry, tag, verdict, came, as_json)
+        _show_entry(entry, tag, verdict, came, as_json, meta=meta)
 
 
 def _message_of(store: Store, entry: Entry) -> Message | None:
@@ -309,7 +311,13 @@ def _show_message(
 
 
 def _show_entry(
-    entry: Entry, tag: str, verdict: Verdict | None, came: dict[str, Any] | None, as_json: bool
+    entry: Entry,
+    tag: str,
+    verdict: Verdict | None,
+    came: dict[str, Any],
+    as_json: bool,
+    *,
+    meta: bool,
 ) -> None:
     """Show an entry; ``tag`` is its etag as it is stored, whatever of it is shown."""
     from hypatia_mem.cli.activation import said as told_when
@@ -327,16 +335,32 @@ def _show_entry(
         **activation.row(entry),
         "etag": tag,
         "verdict": said,
-        **({"meta": _plain(came)} if came is not None else {}),
+        **({"meta": _plain(came)} if meta else {}),
     }
     marks = [entry.kind, str(entry.trust), *(["withheld"] if is_withheld(entry) else [])]
     scopes = ", ".join(scope or "global" for scope in entry.scopes) or "no scope"
     head = f"{entry.name}  [{', '.join(marks)}]  scopes: {scopes}  tags: {', '.join(entry.tags)}"
-    why = f"\n{said['trust']} by {said['by']} at {said['at']}: {said['reason']}" if said else ""
-    more = "" if came is None else f"\n{details(_as_text(came))}"
+    why = f"\n{said['trust']} by {said['by']} at {said['at']}" if said else ""
+    why += f": {said['reason']}" if said and said["reason"] else ""
+    more = f"\n{details(_as_text(came))}" if meta else f"\nfrom {_from(came)}"
     told = told_when(activation.of(entry), entry.priority)
     more += f"\n{told}" if told else ""
     emit(row, f"{head}{why}\netag {tag}{more}\n\n{entry.content}", as_json)
+
+
+def _from(came: dict[str, Any]) -> str:
+    """Say in a line who brought an entry, who changed it last, and what it stands on."""
+    said = f"{who(came['agent'], came['channel'])}, {came['created_at']:%Y-%m-%d %H:%M} UTC"
+    if came["session_id"]:
+        turn = f", turn {came['turn']}" if came["turn"] else ""
+        said += f", in session {came['session_id']}{turn}"
+    if came["version"] > 1:
+        by = who(came["changed_by"] or "", came["changed_through"] or "")
+        said += f"; version {came['version']} by {by}, {came['updated_at']:%Y-%m-%d %H:%M} UTC"
+    some, more = came["sources"][:_SOURCES], len(came["sources"]) - _SOURCES
+    if some:
+        said += f"; stands on {', '.join(some)}{f' and {more} more' if more > 0 else ''}"
+    return said
 
 
 def _plain(came: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from hypatia_mem.cli import context
 from hypatia_mem.memory.curate import changing
-from hypatia_mem.model import Author, Channel, Entry, Message, Session
+from hypatia_mem.model import Author, Channel, Entry, Message, Session, Statement
 
 RULE = "rule:never-mock-the-database"
 PERSON = Author(Channel.CLI_PERSON, "person")
@@ -574,3 +574,23 @@ def test_what_is_told_stays_byte_for_byte_while_nothing_of_it_changes(session):
     assert brief().partition("[RESUMED_SESSION]")[0] == before
     session("dispute", RULE)
     assert brief().partition("[RESUMED_SESSION]")[0] != before
+
+
+def test_what_is_kept_why_and_where_from_is_seen_at_once(session):
+    """What it says, who brought it and changed it last, what it stands on, the last word on it."""
+    agent = Author(Channel.CLI_AGENT, session_id="s-1", turn=2)
+    with changing(context.home(), agent, context.now()) as (_, txn):
+        txn.put_entry(Entry("wu", "the lesson", scopes=("app",), session_id="s-1", turn=2))
+        for turn in (1, 2):
+            txn.put_statement(Statement("wu", "derivedFrom", f"msg-s-1-{turn}", scopes=("app",)))
+    session("dispute", "wu", "--reason", "not sure of it")
+    day = f"{context.now():%Y-%m-%d}"
+    head, why, tag, came, _, words = session("show", "wu").out.splitlines()
+    assert head.startswith("wu  [knowledge, disputed]  scopes: app")
+    assert why.startswith("disputed by ")
+    assert why.endswith(": not sure of it")
+    assert tag.startswith("etag 2-")
+    assert came.startswith(f"from an agent, {day} ")
+    assert ", in session s-1, turn 2; version 2 by " in came
+    assert came.endswith("; stands on msg-s-1-1, msg-s-1-2")
+    assert words == "the lesson"
