@@ -7,6 +7,7 @@ command that takes a session away drains what the session still has to say befor
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 
 from hypatia_mem.errors import HypatiaError, NotFound, StoreBusy
@@ -21,6 +22,8 @@ AGAIN = frozenset(
     }
 )  # fmt: skip
 _DEADLINE = 20.0  # seconds for a worker to finish its batch and go
+_PATIENCE = 5.0  # seconds for one that runs to store it, before it is asked to go
+_POLL = 0.2
 
 
 def looked_again(error: NotFound) -> bool:
@@ -89,9 +92,14 @@ def _drain() -> None:
     from hypatia_mem.cli import context
     from hypatia_mem.config import load_settings
     from hypatia_mem.memory.erasing import steps
-    from hypatia_mem.worker import alone
+    from hypatia_mem.worker import alone, state
 
     home = context.home()
+    until = time.monotonic() + _PATIENCE
+    while state(home).pid is not None and time.monotonic() < until:
+        time.sleep(_POLL)  # it may be waiting for a model, and stores what comes in meanwhile
+        if not _waiting():
+            return
     with alone(home, deadline=_DEADLINE) as beat:
         steps.drain(home, load_settings(home), beat)
 

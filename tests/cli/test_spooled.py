@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from hypatia_mem import worker
 from hypatia_mem.capture import spool
 from hypatia_mem.cli.app import run
+from hypatia_mem.config import set_value
 from hypatia_mem.store.connection import open_store
 
 LONG_AGO = time.time() - 86400.0
@@ -169,3 +172,25 @@ def test_it_is_said_when_the_spool_cannot_be_stored(cli, home, spooled, monkeypa
     finally:
         lock.release()
     assert cli("delete", "s-1").code == 0
+
+
+@pytest.mark.deep
+def test_a_worker_that_runs_is_waited_for_and_not_stopped(cli, home, spooled, monkeypatch):
+    """It stores what comes in by itself; only one that does not is asked to go."""
+    monkeypatch.setattr("hypatia_mem.cli.spooled._PATIENCE", 60.0)  # on a machine with much to do
+    set_value(home, "worker_idle_seconds", 600)
+    command = [sys.executable, "-m", "hypatia_mem.worker", "--home", str(home)]
+    running = subprocess.Popen(command, cwd=Path(__file__).parents[2])
+    try:
+        for _ in range(100):
+            if worker.state(home).pid == running.pid:
+                break
+            time.sleep(0.1)
+        spooled("UserPromptSubmit", 40, session="s-4", prompt="the last word", prompt_id="p6")
+        done = cli("show", "msg-s-4-1")
+        assert done.code == 0, done.err
+        assert "the last word" in done.out
+        assert running.poll() is None
+    finally:
+        running.kill()
+        running.wait()
