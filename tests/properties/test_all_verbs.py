@@ -264,15 +264,15 @@ class Verbs(RuleBasedStateMachine):
         how = {"author": who, "now": self.memory.at()}
         self.memory.do(lambda: tombstones.rotate_key(self.memory.home, **how))
 
-    @rule(word=words, who=who)
-    def aim(self, word, who):
+    @rule(number=numbers, who=who)
+    def aim(self, number, who):
         how = {"steps": ("dig", "sell"), "scope": "app", "author": who, "now": self.memory.at()}
-        self.memory.do(lambda: goals.put(self.memory.home, f"find {word}", **how))
+        self.memory.do(lambda: goals.put(self.memory.home, f"open pit {number}", **how))
 
-    @rule(word=words, who=who, step=st.integers(0, 2))
-    def reach(self, word, who, step):
+    @rule(number=numbers, who=who, step=st.integers(0, 2))
+    def reach(self, number, who, step):
         how = {"step": step, "scopes": SCOPES, "author": who, "now": self.memory.at()}
-        self.memory.do(lambda: goals.done(self.memory.home, f"find {word}", **how))
+        self.memory.do(lambda: goals.done(self.memory.home, f"open pit {number}", **how))
 
     @rule()
     def export_and_import(self):
@@ -364,6 +364,29 @@ SEQUENCES = {
         ("unite", {"a": 0, "b": 1, "force": True}),
         ("delete_message", {"turn": 2}),
         ("move", {"at": 0, "scope": "web"}),
+    ],
+    "in bulk, gone back, put together, carried over": [
+        ("create", {"word": "amber", "who": PERSON, "scope": "app", "kind": "rule"}),
+        ("create", {"word": "basalt", "who": AGENT, "scope": "app", "kind": "rule"}),
+        ("many", {"verb": "tag", "who": PERSON, "select": "all", "of": ""}),
+        ("edit", {"at": 0, "who": PERSON, "number": 7}),
+        ("revert", {"at": 0, "who": PERSON, "version": 1}),
+        ("defer", {"at": 1, "who": PERSON}),
+        ("take_together", {"at": 1, "other": 0, "who": PERSON}),
+        ("export_and_import", {}),
+        ("many", {"verb": "delete", "who": PERSON, "select": "all", "of": ""}),
+    ],
+    "messages edited, cut off, let go, lifted": [
+        ("edit_message", {"turn": 2, "who": PERSON, "number": 4}),
+        ("condense", {}),
+        ("many", {"verb": "suppress", "who": PERSON, "select": "1-3", "of": "s-1"}),
+        ("delete_from", {"turn": 6, "who": PERSON, "branch": False}),
+        ("rename_project", {"new": "mine", "who": PERSON}),
+        ("let_go", {"who": PERSON}),
+        ("create", {"word": "cobalt", "who": AGENT, "scope": "mine", "kind": "rule"}),
+        ("reject", {"at": 0, "who": PERSON}),
+        ("rotate", {"who": PERSON}),
+        ("lift", {"at": 0, "who": PERSON}),
     ],
     "forgotten, then on": [
         ("create", {"word": "garnet", "who": AGENT, "scope": "app", "kind": "rule"}),
