@@ -2,7 +2,7 @@
 
 What comes back comes from the versions that the operation left, with one statement a table however
 many names there are; nothing of history is taken away, so an undoing can be undone in turn. What
-may be done at all, ``operations.plan`` says.
+may be done at all, ``planning.plan`` says.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 from hypatia_mem.errors import Conflict, Refused
 from hypatia_mem.model import Outcome, Trust
-from hypatia_mem.store import authority, branches, history, operations, rows
+from hypatia_mem.store import authority, branches, history, operations, planning, rows
 from hypatia_mem.store.messages import MessageWrites
-from hypatia_mem.store.operations import Image, Plan, Step
+from hypatia_mem.store.planning import Image, Plan, Step
 from hypatia_mem.store.versions import VERSIONS
 from hypatia_mem.store.writing import TABLES, plain
 
@@ -59,11 +59,11 @@ class Undoing(MessageWrites):
         Raises NotFound, Conflict when it is undone already or something later changed the same,
         Refused when it cannot be undone (a forgetting, turns as they were said).
         """
-        return self._take_back(operations.plan(self.store, op_id, redo=False), "undo")
+        return self._take_back(planning.plan(self.store, op_id, redo=False), "undo")
 
     def redo(self, op_id: str) -> Outcome:
         """Do again what was undone; ``op_id`` is the operation or its undoing. Raises as undo."""
-        return self._take_back(operations.plan(self.store, op_id, redo=True), "redo")
+        return self._take_back(planning.plan(self.store, op_id, redo=True), "redo")
 
     def revert_statement(self, triple: str, state: int) -> Outcome:
         """Put an earlier state of a statement in its place; ``state`` is a row of its history.
