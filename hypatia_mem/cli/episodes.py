@@ -33,17 +33,17 @@ def episodes(
     """
     from hypatia_mem.memory import retelling
     from hypatia_mem.memory.episodes import making
-    from hypatia_mem.store import branches
     from hypatia_mem.store import episodes as stored
+    from hypatia_mem.store import hiding
     from hypatia_mem.store.connection import open_store
 
     asked = values.checked(session, "the session") if session else ""
     scopes = context.reach_of([asked] if asked else [], scope, all_projects)
     with open_store(context.home(), write=False) as store:
         if asked:
-            found = branches.episodes_of(store, asked, scopes, limit=limit)
+            found = hiding.episodes_of(store, asked, scopes, limit=limit)
         else:
-            hidden = branches.hidden_names(store, context.asker())
+            hidden = hiding.hidden_names(store, context.asker())
             found = stored.episodes(store, scopes, without=hidden, limit=limit)
         found = retelling.cleared(store, found)
         sources = stored.sources_of(store, [one.name for one in found])

@@ -49,7 +49,7 @@ def run_query(
     """
     from hypatia_mem.jse.compiler import compile_query
     from hypatia_mem.jse.parser import parse
-    from hypatia_mem.store import branches
+    from hypatia_mem.store import hiding
     from hypatia_mem.store.connection import open_store
 
     parsed = _at_times(parse(expression), as_of=as_of, as_known_at=as_known_at)
@@ -66,7 +66,7 @@ def run_query(
         hits = _Hits(home, _ALL_HITS, where, then)
         compile_query(parsed, hits, near, scopes=scopes)
     with open_store(home, write=False) as store:
-        without = branches.hidden_names(store, context.asker())
+        without = hiding.hidden_names(store, context.asker())
 
         def read(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
             return store.execute(sql, params).fetchall()

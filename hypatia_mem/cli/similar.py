@@ -193,7 +193,7 @@ def _filters(
 
     A condition that names scopes says itself which it reads, as in a query.
     """
-    from hypatia_mem.store import branches
+    from hypatia_mem.store import hiding
     from hypatia_mem.store.vectors import Filters
 
     named = condition is not None and condition.names_scopes and not scope
@@ -205,7 +205,7 @@ def _filters(
             kinds=kinds,
             tags=values.parse_tags(tags or ""),
             exclude_tags=values.parse_tags(exclude_tags or ""),
-            without=branches.hidden_names(store, context.asker()),
+            without=hiding.hidden_names(store, context.asker()),
             condition=None if condition is None else condition.compiled(store, catalog),
         )
 

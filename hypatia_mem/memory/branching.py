@@ -21,8 +21,8 @@ from hypatia_mem.memory import curate, persons, reach
 from hypatia_mem.model import Author, Message, Session
 
 if TYPE_CHECKING:
-    from hypatia_mem.store.branches import Forest
     from hypatia_mem.store.connection import Store
+    from hypatia_mem.store.forest import Forest
 
 __all__ = ["Forked", "Grown", "fork", "make_head", "spared", "tree"]
 

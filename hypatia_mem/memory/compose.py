@@ -149,10 +149,10 @@ def _material(
 ) -> tuple[list[Entry], LastExchange | None, dict[str, str]]:
     """Return what a brief is made of: the entries, the last exchange, the marks."""
     from hypatia_mem.memory import marking
-    from hypatia_mem.store import bitemporal, branches, episodes
+    from hypatia_mem.store import bitemporal, branches, episodes, hiding
 
     scopes = _seen_in(scope)
-    hidden = set(branches.hidden_names(store, asker))
+    hidden = set(hiding.hidden_names(store, asker))
     then = at or known_at or datetime.now(UTC).replace(tzinfo=None)
     left: list[Entry] = []
     if known_at is None:

@@ -153,7 +153,7 @@ def _with_stored(store: Store, one: Card, places: Mapping[str, int], now: dateti
     What was crossed off is not open, whatever the session said. ``places`` are those of the
     messages that it reads, by name.
     """
-    from hypatia_mem.store import branches, episodes
+    from hypatia_mem.store import episodes, hiding
 
     scopes = [one.project]
     closed = episodes.threads(store, scopes, at=now, closed=True)
@@ -162,7 +162,7 @@ def _with_stored(store: Store, one: Card, places: Mapping[str, int], now: dateti
         for line in closed
         if (said := f"msg-{line.session_id}-{line.turn}") in places
     }
-    hidden = set(branches.hidden_names(store, one.session_id))
+    hidden = set(hiding.hidden_names(store, one.session_id))
     others = [
         thread
         for thread in episodes.threads(store, scopes, at=now)
@@ -170,7 +170,7 @@ def _with_stored(store: Store, one: Card, places: Mapping[str, int], now: dateti
         and thread.session_id != one.session_id
         and thread.name not in hidden
     ]
-    told = branches.episodes_of(store, one.session_id, scopes, limit=_EPISODES)
+    told = hiding.episodes_of(store, one.session_id, scopes, limit=_EPISODES)
     return replace(
         one,
         goals=(*goals_.lines(store, [*scopes, ""], at=now), *one.goals),

@@ -45,7 +45,7 @@ def stream(
     UsageError for options that have no meaning here.
     """
     from hypatia_mem.jse.compiler import compile_query
-    from hypatia_mem.store import branches
+    from hypatia_mem.store import hiding
     from hypatia_mem.store.connection import open_store
 
     options = query.options
@@ -65,7 +65,7 @@ def stream(
             behind = Compare("$gt", key, last)
             asked = replace(batch, condition=And((batch.condition, behind)))
         with open_store(home, write=False) as store:
-            without = branches.hidden_names(store, asker)
+            without = hiding.hidden_names(store, asker)
             compiled = compile_query(asked, search, similar, scopes=scopes, without=without)
             rows = store.run(compiled.sql, list(compiled.params))
         yield from (compiled.shape(row) for row in rows)

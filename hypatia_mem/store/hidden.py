@@ -1,7 +1,7 @@
 """What a session is not told: turns of its sibling branches, and what stands on them.
 
 ``<home>/index/branches`` holds it for every branch there is, and for whoever is none (``""``), as
-the store said it when the index was last written; ``branches`` writes it just before. So whoever
+the store said it when the index was last written; ``hiding`` writes it just before. So whoever
 searches knows it without the store. Where there are no branches there is no such file. What is
 derived is in it by its document's id, a keyed digest: it holds no name.
 """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from hypatia_mem.errors import IndexUnavailable
 from hypatia_mem.model import GLOBAL_SCOPE
-from hypatia_mem.store import bitemporal, branches
+from hypatia_mem.store import bitemporal, hiding
 from hypatia_mem.store.keys import load_key
 from hypatia_mem.store.search import Document, IndexBusy, SearchIndex
 
@@ -129,7 +129,7 @@ def _put(
     seq: int,
     later: ExitStack | None = None,
 ) -> None:
-    branches.write(store, index.folder, load_key(store.home))  # before anybody finds the rest
+    hiding.write(store, index.folder, load_key(store.home))  # before anybody finds the rest
     documents, removed = collect(store, changed)
     gone = [name for _, name, kind in changed if kind == "gone"]
     index.update(documents, removed, seq, gone=gone, later=later)

@@ -10,7 +10,7 @@ from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
 from hypatia_mem.memory import branching, compose, curate, handoff, history, propagation
 from hypatia_mem.memory.deriving import derive
 from hypatia_mem.model import Entry, Message, Session, Statement
-from hypatia_mem.store import branches, hidden
+from hypatia_mem.store import branches, hidden, hiding
 from hypatia_mem.store.connection import open_store
 from hypatia_mem.store.lookup import Filters
 from hypatia_mem.store.search import SearchIndex
@@ -269,7 +269,7 @@ def parted(home):
 
 def names(home, asker):
     with open_store(home, write=False) as store:
-        return set(branches.hidden_names(store, asker))
+        return set(hiding.hidden_names(store, asker))
 
 
 def test_a_sibling_never_leaks_into_a_search(home, parted):

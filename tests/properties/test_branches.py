@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypatia_mem.store.branches import Branch, Forest, gaps_of, gaps_text
+from hypatia_mem.store.forest import Branch, Forest, gaps_of, gaps_text
 
 NOW = datetime(2026, 11, 30, 12)
 MOST = 6  # turns of each session

@@ -96,9 +96,9 @@ def _wanted(home: Path, settings: Settings, now: datetime) -> Mapping[str, Batch
 
 def _may(store: Store, session: str, batch: Batch) -> bool:
     """Tell whether a session may read all of a batch: a branch reads nothing of its siblings."""
-    from hypatia_mem.store import branches
+    from hypatia_mem.store import hiding
 
-    return {item.name for item in batch.items}.isdisjoint(branches.hidden_names(store, session))
+    return {item.name for item in batch.items}.isdisjoint(hiding.hidden_names(store, session))
 
 
 def _was_told(home: Path, session: str, batch: Batch) -> bool:

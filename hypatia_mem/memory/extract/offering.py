@@ -65,7 +65,7 @@ class Talks:
 def read(store: Store, home: Path) -> Talks:
     """Read what running sessions may be asked; none where a model judges, or nobody."""
     from hypatia_mem.config import load_settings
-    from hypatia_mem.store import branches, graves, lessons
+    from hypatia_mem.store import graves, hiding, lessons
 
     settings = load_settings(home)
     if settings.extract_by != "summary" or asks_model(settings) or not settings.extract_every:
@@ -86,7 +86,7 @@ def read(store: Store, home: Path) -> Talks:
         )
         after = lessons.looked_at(store, session)
         said = lessons.said_since(store, session, after, _MOST_TURNS)
-        untold = set(branches.hidden_names(store, session)) if others[scope] else set()
+        untold = set(hiding.hidden_names(store, session)) if others[scope] else set()
         beside = [one for one in others[scope] if one.name not in untold]
         running.append(_Talk(session, scope, own, beside, tuple(said)))
     return Talks(tuple(running), graves.load(store) if running else graves.Graves((), (), ()))
