@@ -320,11 +320,17 @@ def _trigger_lines(
         lines += triggers.batch(home, session)
     interval = _interval(conf)
     if interval and count % interval == 0:
+        lines += _due_lines(home, session, mode)
+    return lines
+
+
+def _due_lines(home: str, session: str, mode: str) -> list[str]:
+    due: list[str] = []
+    if _age_mark(f"{home}/{paths.BRIEFS}/{session}.due") is not None:
         from hypatia_mem.capture import triggers
 
         due = triggers.due(home, session, at_end=False)
-        lines += ["TRIGGER:extract", *due] if due or mode == "literal" else []
-    return lines
+    return ["TRIGGER:extract", *due] if due or mode == "literal" else []
 
 
 def _called_up(

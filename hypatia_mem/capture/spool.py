@@ -246,8 +246,10 @@ def session_name(session_id: str) -> str:
 
 def json_string(text: str) -> bytes:
     """Return a text as a JSON string in ASCII, without importing ``json``."""
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return b'"%s"' % text.encode()
+    lines = text.replace("\n", "")  # whose other characters are all but always printable
+    if lines.isascii() and lines.isprintable():
+        plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return b'"%s"' % plain.encode()
     try:
         from _json import encode_basestring_ascii as encode
     except ImportError:
