@@ -77,6 +77,7 @@ def test_said_in_words_and_taken_back(told):
     assert told("verify").code == 0
 
 
+@pytest.mark.deep
 def test_a_dry_run_says_what_would_be(told):
     tried = told("fork", "s-1", "--at", "3", "--edit", "words", "--dry-run")
     assert tried.out.startswith("Would fork s-1 at 2:")
@@ -84,6 +85,7 @@ def test_a_dry_run_says_what_would_be(told):
     assert len(told("sessions", "--json").json) == 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
@@ -121,6 +123,7 @@ def test_the_tree_and_its_head(told):
     assert told("fork", "s-1", "--head").code == 1
 
 
+@pytest.mark.deep
 def test_what_is_set_aside_is_found_by_its_own_name_alone(told):
     two = told("fork", "s-1", "--at", "3", "--edit", "we talk of maple today", "--json").json["id"]
     assert words(told("search", "talk today").out) == {"amber", "birch", "maple"}
@@ -143,6 +146,7 @@ RECALL = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("line", RECALL, ids=" ".join)
 def test_nobody_is_told_of_a_siblings_turns(parted, line):
     """Each of the two is told what both share, and its own; who is neither, all of it."""
@@ -153,6 +157,7 @@ def test_nobody_is_told_of_a_siblings_turns(parted, line):
     assert told["s-9"] == told[made] | told["s-1"]
 
 
+@pytest.mark.deep
 def test_the_few_entries_of_a_topic_are_of_the_branch(parted):
     made, ask = parted
     assert "maple" in ask(made, "ask", "maple").out
@@ -186,6 +191,7 @@ def test_a_deletion_of_a_shared_message_names_the_branch(parted, told):
     assert len(told("show", made, "--json").json["messages"]) == 12
 
 
+@pytest.mark.deep
 def test_an_export_takes_branches_along(parted, told, tmp_path):
     made, _ = parted
     told("connect", str(tmp_path / "copy"))

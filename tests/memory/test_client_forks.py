@@ -58,6 +58,7 @@ def finds(world, asker):
     return {hit.snippet_text.removeprefix("word ") for hit in hits if hit.kind == "message"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("named", ["", "s-1"], ids=["fork-session", "branch"])
 def test_a_fork_of_the_client_reads_what_it_repeats(world: World, named):
     world.turn("word one", "word two", written=True)
@@ -98,6 +99,7 @@ def test_what_was_wound_back_before_is_not_the_branchs(world: World):
     assert finds(world, "s-1") == {"one", "two", "three", "four", "five", "six"}
 
 
+@pytest.mark.deep
 def test_a_fork_of_a_fork_of_the_client(world: World):
     world.turn("word one", "word two", written=True)
     world.settle()
@@ -115,6 +117,7 @@ def test_a_fork_of_a_fork_of_the_client(world: World):
     assert finds(world, "s-2") == {"one", "two", "three", "four"}
 
 
+@pytest.mark.deep
 def test_a_long_fork_that_is_read_in_pieces_is_one_branch(world: World, monkeypatch):
     from hypatia_mem.memory.intake import drain
 
@@ -130,6 +133,7 @@ def test_a_long_fork_that_is_read_in_pieces_is_one_branch(world: World, monkeypa
     assert [place for place, _ in said(world, "s-2")] == list(range(1, 15))
 
 
+@pytest.mark.deep
 def test_an_origin_that_comes_later_than_its_fork_is_what_branched_off(world: World):
     """Installed between the two: the fork was read first, and holds the words."""
     world.turn("word one", "word two", written=True)
@@ -151,6 +155,7 @@ def test_an_origin_that_comes_later_than_its_fork_is_what_branched_off(world: Wo
     assert finds(world, "s-2") == {"one", "two", "three", "four"}
 
 
+@pytest.mark.deep
 def test_resuming_is_no_branch(world: World):
     world.turn("word one", "word two", written=True)
     world.settle()

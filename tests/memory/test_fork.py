@@ -63,6 +63,7 @@ def test_it_goes_on_and_the_original_goes_on(home):
     assert read(home, "s-1") == [*WORDS[:12], "olive"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("at", "count"),
     [("1", 1), ("12", 12), (None, 12), ("msg-s-1-4", 4)],
@@ -100,6 +101,7 @@ def test_undone_and_done_again(home):
     assert rows(home) == forked
 
 
+@pytest.mark.deep
 def test_what_was_built_on_a_fork_keeps_it(home):
     """An undoing does not take a branch away from under its turns, or from under another branch."""
     talk(home)
@@ -121,6 +123,7 @@ def test_a_dry_run_changes_nothing(home):
     assert rows(home) == before
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("session", "at", "error", "says"),
     [
@@ -145,6 +148,7 @@ def test_what_cannot_be_forked_is_said(home, session, at, error, says):
     assert rows(home) == before
 
 
+@pytest.mark.deep
 def test_a_turn_of_the_sibling_is_no_place_of_the_branch(home):
     talk(home)
     made = fork(home, at="4")
@@ -204,6 +208,7 @@ def test_a_message_is_edited_beside_itself(home):
     assert read(home, made.id) == ["amber", "birch", "maple"]
 
 
+@pytest.mark.deep
 def test_the_first_message_can_be_edited(home):
     talk(home)
     made = fork(home, at="1", words="we talk of maple today")
@@ -211,6 +216,7 @@ def test_the_first_message_can_be_edited(home):
     assert [one.id for one in branching.tree(home, "s-1", scopes=None)] == ["s-1", made.id]
 
 
+@pytest.mark.deep
 def test_what_was_deleted_is_not_edited(home):
     talk(home)
     propagation.delete(home, ["msg-s-1-3"], scopes=None, author=PERSON, now=NOW)
@@ -229,6 +235,7 @@ def test_an_agent_forks_but_writes_nothing_anew_and_moves_no_head(home):
         branching.make_head(home, made.id, scopes=None, author=AGENT, now=NOW)
 
 
+@pytest.mark.deep
 def test_a_secret_in_a_reason_is_not_kept(home):
     talk(home)
     key = "ghp_" + "Zk3vQ9xT1mB7cR5dW8yL2nH6" + "pJ4sF0aGuE1q"
@@ -297,6 +304,7 @@ def test_what_stands_on_a_siblings_turns_is_its_own(home, parted):
     assert names(home, "") == set()
 
 
+@pytest.mark.deep
 def test_what_is_said_later_is_hidden_before_anybody_can_find_it(home, parted):
     """Turns are hidden by where they stand, so those to come are, too."""
     go_on(home, "s-1", "olive")
@@ -318,6 +326,7 @@ def test_the_brief_says_where_a_branch_itself_left_off(home, parted):
     assert all("olive" in one for one in told.values())  # the person's rule
 
 
+@pytest.mark.deep
 def test_what_is_not_spoken_in_yet_hands_over_what_it_shares(home):
     talk(home)
     made = fork(home, at="6")
@@ -329,6 +338,7 @@ def test_what_is_not_spoken_in_yet_hands_over_what_it_shares(home):
     assert one.turns == 6
 
 
+@pytest.mark.deep
 def test_a_card_has_the_decisions_of_its_branch_alone(home):
     lines = ["we decided to use amber", "ok", "we decided to use birch", "ok"]
     with open_store(home, write=True) as store, store.transaction(HEARD, now=NOW) as txn:
@@ -369,6 +379,7 @@ def test_a_head_sets_the_others_aside_for_whoever_is_no_branch(home):
         assert branches.newest(store, "app", made.id).id == made.id
 
 
+@pytest.mark.deep
 def test_who_goes_on_in_a_branch_that_was_set_aside_brings_it_back(home):
     """Work is never hidden from everybody only because another branch was made the head once."""
     talk(home)
@@ -378,12 +389,14 @@ def test_who_goes_on_in_a_branch_that_was_set_aside_brings_it_back(home):
     assert found(home, "") == {*WORDS[:12], "maple", "olive"}
 
 
+@pytest.mark.deep
 def test_where_there_is_no_branch_there_is_no_head_to_move(home):
     talk(home)
     with pytest.raises(UsageError, match="has no branches"):
         branching.make_head(home, "s-1", scopes=None, author=PERSON, now=NOW)
 
 
+@pytest.mark.deep
 def test_another_projects_session_is_out_of_reach(home):
     talk(home, scope="web")
     how = {"author": PERSON, "now": NOW}
@@ -441,6 +454,7 @@ def test_deleting_the_original_keeps_what_a_branch_needs_and_says_so_before(home
         assert not store.live_entries(f"msg-s-1-{n}" for n in range(1, 13))
 
 
+@pytest.mark.deep
 def test_a_branch_between_two_stays_as_long_as_something_hangs_on_it(home):
     """Else nobody would know any more what the last one shares."""
     talk(home)
@@ -454,6 +468,7 @@ def test_a_branch_between_two_stays_as_long_as_something_hangs_on_it(home):
         assert not store.live_entries([f"msg-{middle.id}-1", f"msg-{middle.id}-2"])
 
 
+@pytest.mark.deep
 def test_who_deletes_a_shared_message_is_told_who_reads_it(home):
     talk(home)
     made = fork(home, at="4")
@@ -480,6 +495,7 @@ def test_turns_of_a_branch_are_named_as_it_is_read(home):
     assert [one.name for one in onward.targets] == [f"msg-{made.id}-{n}" for n in (1, 2)]
 
 
+@pytest.mark.deep
 def test_an_old_session_is_as_old_as_the_youngest_branch_that_shares_it(home):
     from hypatia_mem.config import Settings
     from hypatia_mem.memory import retention
@@ -493,6 +509,7 @@ def test_an_old_session_is_as_old_as_the_youngest_branch_that_shares_it(home):
     assert let.sessions == ("s-2",)
 
 
+@pytest.mark.deep
 def test_what_a_branch_is_for_is_forgotten_and_erased_like_other_words(home):
     from hypatia_mem.store import erasing, holding
 
@@ -543,6 +560,7 @@ def test_a_fork_of_an_earlier_version_shares_what_was_said_before_it(bare_home):
     assert [(place, one.session_id) for place, one in read] == [(1, "s-1"), (2, "s-1"), (3, "s-2")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("is_branch", [True, False])
 def test_no_branch_is_asked_to_condense_its_siblings_turns(home, is_branch):
     """A batch goes through all sessions of a project; who is told of it reads every word of it."""
