@@ -11,6 +11,7 @@ from hypatia_mem.cli import context
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AllProjects, AsJson, Limit, Scopes
 from hypatia_mem.cli.output import columns, emit, print_json, say
+from hypatia_mem.errors import Conflict
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
@@ -112,7 +113,8 @@ def drop(
     from hypatia_mem.memory import jobs as jobs_
 
     home, settings, now = context.home(), _settings(), context.now()
-    changes = [one for one in _changes(None) if any(id_ and one.id.startswith(id_) for id_ in ids)]
+    meant = {id_: one for id_ in ids if (one := _change_of(id_)) is not None}
+    changes = list({one.id: one for one in meant.values()}.values())
     if dry_run:
         known = {one.id: one for one in jobs_.listed(home, settings, now=now, scopes=None)}
         rows = [_row(known[one]) for one in ids if one in known] + [_row(one) for one in changes]
@@ -121,7 +123,7 @@ def drop(
         return
     for one in changes:
         _call_off(one.id)
-    ids = [id_ for id_ in ids if not any(one.id.startswith(id_) for one in changes)]
+    ids = [id_ for id_ in ids if id_ not in meant]
     done = jobs_.Dropped(())
     if ids or not changes:
         done = jobs_.drop(home, settings, ids, author=context.author(), now=now)
@@ -143,6 +145,17 @@ def _changes(scopes: list[str] | None) -> list[Listed]:
 
     with open_store(context.home(), write=False) as store:
         return [jobs_.of_change(one) for one in queued.waiting(store, scopes)]
+
+
+def _change_of(id_: str) -> Listed | None:
+    """Return the waiting change of an id or its beginning. Raises Conflict for several."""
+    found = [one for one in _changes(None) if id_ and one.id.startswith(id_)]
+    if len(found) > 1:
+        raise Conflict(
+            f"several changes that wait begin with {id_[:40]!a}",
+            hint="Give more of the id: hypatia-mem jobs list",
+        )
+    return found[0] if found else None
 
 
 def _call_off(id_: str) -> None:

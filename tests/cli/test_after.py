@@ -141,6 +141,10 @@ def test_what_waits_is_seen_and_can_be_called_off(session):
     assert row["message"] == "suppress msg-s-1-2: waits for session s-1 to end"
     assert "1 waits for a session to end (hypatia-mem jobs list)" in session("status").out
     assert row["id"] in session("jobs", "list").out
+    session("pin", "msg-s-1-3", "--after")
+    several = session("jobs", "drop", row["id"][:2])
+    assert (several.code, "several changes" in several.err) == (1, True)
+    assert session("undo").code == 0  # of the queueing of the second
     assert session("jobs", "drop", row["id"][:20]).out == f"Dropped: {row['id']}\n"
     end()
     assert queued.run(context.home(), context.now()) == 0
