@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from hypatia_mem.capture import hints, secret_shapes, spans
+from hypatia_mem.capture import hints, large, secret_shapes, spans
 from hypatia_mem.capture.immediate import parse
 from hypatia_mem.capture.redact import redact_text
 from tests.capture.corpus.lookalikes import LOOKALIKES, PROMPTS
@@ -118,7 +118,7 @@ def test_a_request_in_a_large_prompt_is_seen_as_in_a_small_one() -> None:
 
 def test_no_prefix_is_longer_than_what_is_looked_at() -> None:
     """The ends of a large text's words are taken that long."""
-    assert max(len(prefix) for prefix, *_ in hints.TOKENS) <= hints.LONGEST
+    assert max(len(prefix) for prefix, *_ in hints.TOKENS) <= large.LONGEST
 
 
 @pytest.mark.parametrize("few", [0, 1, 3])
