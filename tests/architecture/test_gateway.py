@@ -40,6 +40,7 @@ ALLOWED = {
         "create", "alter entry", "alter statement", "alter version", "update entry",
         "update statement", "insert version", "insert meta", "insert migration", "drop version_m001",
         "delete meta", "alter tombstone", "delete touched", "alter session", "update session",
+        "insert cursor",
     },
     # in the reader's own memory, after the store was let go
     "store/reading.py": {"create", "copy memory", "insert {}"},
