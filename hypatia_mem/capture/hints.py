@@ -248,6 +248,7 @@ def _table(source: bytes, target: bytes) -> bytes:
 SHAPE = _table(_DIGIT, b"0")
 CARD_MARKS = (b"0000-0000-0000-", b"0000 0000 0000 ", b"0000 000000 ", b"0000-000000-", b"0" * 14)
 IBAN_SHAPE = bytes.maketrans(_UPPER + _DIGIT, b"A" * 26 + b"0" * 10)
+_ESCAPES = (b"\\n", b"\\t", b"\\r", b"\\f", b"\\b")  # of JSON, of what stands between words
 _NOT_URL = _table(b" \t\r\n\"'`\\<>", b" ")
 _WORD = _ALNUM + b"_-+/~."
 _WORD_SHAPE = bytearray(b" " * 256)
@@ -428,7 +429,7 @@ def _is_assigned(lowered: bytes, start: int, end: int, kind: str) -> bool:
         return True
     if kind != "P":
         return False
-    behind = lowered[max(0, start - 16) : start].split()
+    behind = lowered[max(0, start - 16) : start].replace(b"\\t", b" ").split()
     if len(behind) > 1 and behind[-2] in _VERBS:  # "... is my password"
         return True
     # "password hunter2": a digit or a mark inside the next word.
@@ -460,15 +461,22 @@ def _has_number(data: bytes) -> bool:
 def _starts_number(data: bytes, at: int) -> bool:
     """Tell whether no word, UUID or decimal fraction runs into the digits at ``at``."""
     before = data[max(0, at - 1) : at]
-    return (before not in (b"-", b"_", b".") and not before.isalnum()) or data[
-        at - 2 : at
-    ] == b"\\n"
+    if before in (b"-", b"_", b"."):
+        return False
+    # A tab between the cells of a table is written as a backslash and a letter.
+    return (
+        not before.isalnum()
+        or data[max(0, at - 2) : at] in _ESCAPES
+        or data[max(0, at - 6) : max(0, at - 4)] == b"\\u"
+    )
 
 
 def _has_card(data: bytes, shape: bytes) -> bool:
     at = shape.find(b"0" * 14)
     count = 0
     while at >= 0:
+        escape = data.rfind(b"\\u", max(0, at - 5), at)  # whose digits run into the number's
+        at = at if escape < 0 else escape + 6
         run = shape[at : at + 64]
         length = len(run) - len(run.lstrip(b"0"))
         if 14 <= length <= 19 and _starts_number(data, at) and passes_luhn(data[at : at + length]):
@@ -506,7 +514,7 @@ def _has_iban(data: bytes) -> bool:
 
 def _has_random_word(data: bytes) -> bool:
     if b"\\" in data:
-        for escape in (b"\\n", b"\\t", b"\\r", b"\\f", b"\\b"):
+        for escape in _ESCAPES:
             data = data.replace(escape, b"  ")
         if b"\\u" in data:
             head, *tail = data.split(b"\\u")

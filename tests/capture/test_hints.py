@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hypatia_mem.capture.hints import looks_random, may_hold_secret
+from hypatia_mem.capture.redact import redact_text
 from tests.capture.corpus.lookalikes import ANSWERS, PROMPTS, encode, prompt_event, stop_event
 from tests.capture.corpus.secrets import Planted, body, planted
 
@@ -28,6 +29,23 @@ def test_no_planted_secret_is_overlooked(kind: str) -> None:
         assert may_hold_secret(event), case.name
         assert may_hold_secret(stop_event(case.text)), case.name
         assert may_hold_secret(json.dumps(json.loads(event)).encode()), case.name
+
+
+@pytest.mark.parametrize(
+    "before", ["\t", "\r", "\r\n", "\v", "\x1c", "\x01", "\u00a0", "\u3000", "\u2028"]
+)
+@pytest.mark.parametrize(
+    "number", ["4111 1111 1111 1111", "4111-1111-1111-1111", "4111111111111111", "219-09-9998"]
+)
+def test_a_number_in_a_table_is_not_overlooked(number: str, before: str) -> None:
+    """Between the cells stands a tab or another escape, whose letters run into the digits."""
+    text = f"paid{before}{number}{before}yes"
+    assert number not in redact_text(text)
+    assert may_hold_secret(prompt_event(text))
+    assert may_hold_secret(json.dumps({"prompt": text}).encode())
+    twin = f"paid{before}x{number}{before}yes"  # the end of a name
+    assert redact_text(twin) == twin
+    assert not may_hold_secret(prompt_event(twin))
 
 
 @pytest.mark.parametrize(
