@@ -149,7 +149,9 @@ def _exit_codes() -> str:
     found = []
     for name in errors.__all__:
         kind = getattr(errors, name)
-        if isinstance(kind, type) and kind is not errors.HypatiaError:
+        if not (isinstance(kind, type) and issubclass(kind, errors.HypatiaError)):
+            continue
+        if kind is not errors.HypatiaError:
             doc = " ".join((kind.__doc__ or "").split()).replace("``", "`")
             found.append((kind.exit_code, name, f"| {kind.exit_code} | {kind.kind} | {doc} |"))
     lines += [row for _, _, row in sorted(found)]

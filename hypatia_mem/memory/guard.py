@@ -64,7 +64,8 @@ def refuse_held(
         name, session = found[0]
         raise SessionRuns(
             f"{name!r} is part of session {session}, which is running",
-            hint=f"{hint} One without a sign of life for {HOLD.seconds // 60} minutes holds nothing.",
+            hint=f"{hint} One without a sign of life for {HOLD.seconds // 60} minutes"
+            " holds nothing.",
         )
     return found
 
