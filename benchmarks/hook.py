@@ -1,21 +1,25 @@
 """What a hook costs, against a bare start of the same interpreter, in one interleaved run.
 
     python benchmarks/hook.py [--runs 200] [--lease-held] [--home FOLDER | --turns N] [--out FILE]
+    python benchmarks/hook.py --large [--runs 10] [--out FILE]
 
 CPU (user and system) and wall time of real processes, p50 and p95, and their ratio to
 ``python -I -S -c pass``. Without ``--home`` the home is a scratch one; with it (or ``--turns`` that
 fills a scratch store first) the hook writes into a copy of it. The worker is not
 started: it is another process, and starting one is a case of its own.
+``--large`` measures prompts of 1 kB to 1 MB instead: prose, logs, code, what is hard to redact.
 Nothing here passes or fails; the budgets are printed beside the ratios for the reader.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import json
 import os
 import platform
+import random
 import shutil
 import statistics
 import subprocess
@@ -146,6 +150,47 @@ def cases(python: str, project: Path, no_worker: dict[str, str], mark: Path) -> 
     return found
 
 
+# What a large prompt is made of; the rest of each is told by its name.
+LARGE = {
+    "prose": WORDS,
+    "log lines": "2026-03-02 10:{n:02}:11 DEBUG auth: token {n} refreshed, key: user:{n} ok\n",
+    "code": "def login_{n}(user: str, password: str) -> Token:\n    return get(user, key={n})\n",
+    "JSON": '{{"id": {n}, "key": "k{n}", "mail": "joe{n}@example.org", "next_token": null}}\n',
+    "minified": "function t{n}(e,n){{return e.token=n.key||this.auth(e),e.pass?n:{n}}}",
+    "base64": "",
+    "scripts": "密码重置流程有问题，请找出原因{n}。パスワードのリセットを直してください。",
+    "words of secrets": "the password token {n} secret key auth pass signature api key cookie ",
+    "secrets": "password=hunter{n} and the token is abc123def456ghi{n}\n",
+}
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+
+
+def large(kind: str, size: int) -> str:
+    """Return so many characters of a kind of text."""
+    if kind == "base64":
+        return base64.b64encode(random.Random(7).randbytes(size)).decode()[:size]
+    pieces, length = [], 0
+    while length < size:
+        pieces.append(LARGE[kind].format(n=len(pieces) % 97))
+        length += len(pieces[-1])
+    return "".join(pieces)[:size]
+
+
+def large_cases(python: str, no_worker: dict[str, str]) -> list[Case]:
+    """Return the base, and each kind of text in each size."""
+    hook = [python, "-I", "-S", SCRIPT]
+    return [Case(BASE, [python, "-I", "-S", "-c", "pass"])] + [
+        Case(
+            f"{kind}, {size // 1000} kB",
+            hook,
+            event("UserPromptSubmit", prompt=large(kind, size)),
+            environ=no_worker,
+        )
+        for kind in LARGE
+        for size in SIZES
+    ]
+
+
 def real_interpreter() -> str:
     """Return the interpreter an installed hook runs on: never a virtual environment's link."""
     return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
@@ -264,6 +309,7 @@ def main() -> None:
     )
     parser.add_argument("--home", type=Path, help="a memory to copy, e.g. one with many turns")
     parser.add_argument("--turns", type=int, default=0, help="fill a scratch store with so many")
+    parser.add_argument("--large", action="store_true", help="prompts of 1 kB to 1 MB instead")
     parser.add_argument("--python", default=real_interpreter(), help="the hook's interpreter")
     parser.add_argument("--out", type=Path, help="write the results there as JSON")
     options = parser.parse_args()
@@ -276,7 +322,11 @@ def main() -> None:
         elif options.turns:
             fill(home, options.turns)
         no_worker = prepare(home, project)
-        found = cases(options.python, project, no_worker, home / paths.WORKER_START)
+        found = (
+            large_cases(options.python, no_worker)
+            if options.large
+            else cases(options.python, project, no_worker, home / paths.WORKER_START)
+        )
         held = Path(no_worker["HYPATIA_MEM_HOME"])
         with lease_held(held) if options.lease_held else contextlib.nullcontext():
             for case in found * 2:  # byte code, caches
@@ -290,7 +340,7 @@ def main() -> None:
     rows = report(found)
     if options.out:
         result = {
-            "benchmark": "hook",
+            "benchmark": "hook, large prompts" if options.large else "hook",
             "runs": options.runs,
             "lease_held": options.lease_held,
             "turns": options.turns,

@@ -317,10 +317,7 @@ def _after_verb(text: str, place: int, kind: str) -> tuple[int, int] | None:
             return start, start + len(found[0].rstrip(".,;:)"))
         return None
     # Only a password is told with so few words between: a token's sentence is about tokens.
-    if kind != "P":
-        match = _TOKEN_VERB().match(text, place)
-    else:
-        match = _VERB().match(text, place) if _NEAR_VERB().match(text, place) else None
+    match = (_VERB if kind == "P" else _TOKEN_VERB)().match(text, place)
     start = match.end() if match else place
     if not match:
         gap = _SPACE().match(text, place) if kind == "P" else None
@@ -339,8 +336,7 @@ def _after_verb(text: str, place: int, kind: str) -> tuple[int, int] | None:
     return None
 
 
-_VERB, _NEAR_VERB = later(_VERBS), later(_NEAR_VERBS)
-_TOKEN_VERB, _SCRIPT_VERB = later(_IS), later(_SCRIPT_VERBS)
+_VERB, _TOKEN_VERB, _SCRIPT_VERB = later(_VERBS), later(_IS), later(_SCRIPT_VERBS)
 _SPACE, _PRINTABLE = later(_GAP), later(r"[!-~]{4,200}")
 _MINE = ("my", "our", "the", "mein", "das", "mon", "mi")
 
@@ -400,7 +396,7 @@ def is_reference(value: str) -> bool:
     lowered = value.lower()
     if not lowered.strip("x*._-•#?") or value in _BEGINNINGS:
         return True
-    if _PLACEHOLDER().search(lowered) and not _looks_made(value):
+    if any(word in lowered for word in _PLACEHOLDERS) and not _looks_made(value):
         return True
     return value[0] in "$%:@?!&*{poeisv" and _REFERENCE().match(value) is not None
 
@@ -420,10 +416,10 @@ def _looks_made(value: str) -> bool:
     )
 
 
-_PLACEHOLDER = later(
-    r"your|xxxx|\*\*\*\*|placeholder|example|replace|change-?me|insert|\$\{|\{\{|dummy|redacted"
-    r"|[_-]here|……"
-)
+_PLACEHOLDERS = (
+    "your", "xxxx", "****", "placeholder", "example", "replace", "change-me", "changeme",
+    "insert", "${", "{{", "dummy", "redacted", "_here", "-here", "……",
+)  # fmt: skip
 _REFERENCE = later(
     r"\$\w+$|%\w+%$|[:@]\w+$|%[sdv]$|\?$|![A-Za-z]+$|[&*][A-Za-z_]\w*$|\{[\w.$ ]*\}$"
     r"|process\.env|os\.environ|env\.|import\.meta|secrets\.|vars\."
