@@ -13,6 +13,7 @@ from hypatia_mem.store.connection import open_store
 NOW = datetime(2026, 11, 30, 12, 0, 0)
 PERSON = Author(Channel.CLI_PERSON, "person")
 AGENT = Author(Channel.CLI_AGENT, "agent")
+WORKER = Author(Channel.WORKER)
 
 
 class Kit:
@@ -21,6 +22,7 @@ class Kit:
     now = NOW
     person = PERSON
     agent = AGENT
+    worker = WORKER
 
     def __init__(self, home):
         self.home = home

@@ -82,7 +82,9 @@ def test_any_text_anywhere_is_stored_and_found_again(kit, bad):
         assert txn.put_session(Session(session, title=bad)).verb == "unchanged"
         assert txn.update_entry("n" + bad, content="c" + bad).verb == "unchanged"
         assert txn.amend_message(session, 1, text="t" + bad).verb == "unchanged"
+    with kit.change(kit.worker) as txn:  # as a message grows while it is read
         assert txn.amend_message(session, 1, text="longer" + bad).verb == "updated"
+    with kit.change() as txn:
         store = txn.store
         assert store.messages(session)[0].text.startswith("longer")
         assert store.session(session).project == store.projects()[0].scope
