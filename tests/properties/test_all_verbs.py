@@ -171,6 +171,8 @@ class Verbs(RuleBasedStateMachine):
 
     @rule(at=numbers, who=who, version=st.integers(1, 4))
     def revert(self, at, who, version):
+        """Go back behind a change that a person has just made, so that there is something to."""
+        self.edit(at, PERSON, 21 + version)
         words = [f"{self.pick(at)}@{version}"]
         how = {"author": who, "now": self.memory.at()}
         self.memory.do(lambda: history.revert(self.memory.home, words, **how))
