@@ -62,12 +62,13 @@ def test_a_message_is_an_entry_with_exactly_three_headings(kit):
 @pytest.mark.parametrize("bad", HOSTILE)
 def test_any_text_anywhere_is_stored_and_found_again(kit, bad):
     session = "s" + bad
-    with kit.change() as txn:
+    with kit.change(kit.worker) as txn:
         one = kit.message(
             1, "t" + bad, session, prompt_id=bad, flags=(bad,), parts=({"type": "x", "t": bad},)
         )
         assert txn.put_messages(session, [one], "p" + bad) == [1]
         assert txn.put_messages(session, [one], "p" + bad) == [0]
+    with kit.change() as txn:
         txn.put_session(Session(session, project="p" + bad, title=bad, tags=(bad,)))
         txn.put_summary(session, "sum" + bad, "title", "p" + bad)
         txn.put_entry(Entry("n" + bad, "c" + bad, tags=(bad,), synonyms=(bad,), scopes=(bad,)))
