@@ -181,6 +181,12 @@ def may_hold_secret(data: bytes) -> bool:
     # No encoder writes NUL into JSON, or ASCII letters as \\u escapes, unless it hides something.
     if b"\0" in data or _has_escaped_ascii(data):
         return True
+    # A tab stands between words like a space, but JSON writes it as two characters; and those two
+    # may be the end of a path and the beginning of a name, so both readings are looked at.
+    return _shows_secret(data) or (b"\\t" in data and _shows_secret(data.replace(b"\\t", b" ")))
+
+
+def _shows_secret(data: bytes) -> bool:
     lowered = data.lower()
     words = _words_of(data)
     return (
@@ -377,9 +383,9 @@ def _is_hex(piece: bytes, length: int) -> bool:
 def _has_marker(lowered: bytes, words: bytes | None) -> bool:
     if any(marker in lowered for marker in _said(_MARKERS, words)):
         return True
-    if b"mongo" in lowered and b" -p " in lowered:
+    if b"mongo" in lowered and (b" -p " in lowered or b"\t-p\t" in lowered):
         return True
-    if b"curl" in lowered and (b" -u" in lowered or b"--user" in lowered):
+    if b"curl" in lowered and any(flag in lowered for flag in (b" -u", b"\t-u", b"--user")):
         return True
     return b"basic " in lowered and any(
         len(piece[:8]) == 8 and not piece[:8].translate(None, _ALNUM + b"+/=")
@@ -429,7 +435,7 @@ def _is_assigned(lowered: bytes, start: int, end: int, kind: str) -> bool:
         return True
     if kind != "P":
         return False
-    behind = lowered[max(0, start - 16) : start].replace(b"\\t", b" ").split()
+    behind = lowered[max(0, start - 16) : start].split()
     if len(behind) > 1 and behind[-2] in _VERBS:  # "... is my password"
         return True
     # "password hunter2": a digit or a mark inside the next word.

@@ -45,7 +45,25 @@ def test_a_number_in_a_table_is_not_overlooked(number: str, before: str) -> None
     assert may_hold_secret(json.dumps({"prompt": text}).encode())
     twin = f"paid{before}x{number}{before}yes"  # the end of a name
     assert redact_text(twin) == twin
-    assert not may_hold_secret(prompt_event(twin))
+    assert " " in number or not may_hold_secret(prompt_event(twin))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_secret_between_tabs_is_not_overlooked(kind: str) -> None:
+    """What is aligned with tabs, as programs and their settings are: whatever is redacted there."""
+    for case in KINDS[kind]:
+        for tabs in ("\t", " \t", "\t "):
+            text = case.text.replace(" ", tabs)
+            if redact_text(text) != text:
+                assert may_hold_secret(prompt_event(text)), (case.name, tabs)
+                assert may_hold_secret(text.encode()), (case.name, tabs)
+
+
+def test_an_ordinary_event_with_tabs_needs_no_redactor() -> None:
+    """Its twin: a tab alone is no sign of a secret."""
+    tabbed = [text.replace(" ", "\t") for text in PROMPTS]
+    assert sum("\t" in text for text in tabbed) >= 10
+    assert [text for text in tabbed if may_hold_secret(prompt_event(text))] == []
 
 
 @pytest.mark.parametrize(
