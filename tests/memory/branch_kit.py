@@ -11,7 +11,23 @@ NOW = datetime(2026, 11, 30, 12)
 PERSON = Author(Channel.CLI_PERSON, "ada")
 AGENT = Author(Channel.CLI_AGENT, "claude")
 HEARD = Author(Channel.TRANSCRIPT)
-WORDS = ["amber", "birch", "cedar", "daisy", "elder", "fennel", "ginger", "hazel", "ivy", "juniper", "kelp", "larch", "maple", "nettle", "olive"]
+WORDS = [
+    "amber",
+    "birch",
+    "cedar",
+    "daisy",
+    "elder",
+    "fennel",
+    "ginger",
+    "hazel",
+    "ivy",
+    "juniper",
+    "kelp",
+    "larch",
+    "maple",
+    "nettle",
+    "olive",
+]
 
 
 def said(session, words, *, first=1, begin=NOW - timedelta(days=2), **more):
