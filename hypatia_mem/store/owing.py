@@ -86,19 +86,22 @@ def _place(data: str) -> int:
 
 
 def _began(store: Store, name: str) -> datetime | None:
-    """Return the time of the first thing that a summary stands on, however far down."""
-    found = store.execute(
-        """
-        WITH RECURSIVE down AS (
-            SELECT object AS name, 1 AS depth FROM statement
-            WHERE predicate = 'summary' AND subject = $1
-            UNION
-            SELECT link.object, down.depth + 1 FROM statement AS link
-            JOIN down ON link.subject = down.name
-            WHERE link.predicate = 'summary' AND down.depth < 60
-        )
-        SELECT min(entry.created_at) FROM entry WHERE name IN (SELECT name FROM down)
-        """,
-        [name],
+    """Return the time of the first thing that a summary stands on, however far down.
+
+    Walked level by level: DuckDB 1.5 loses rows of a recursive query now and then.
+    """
+    below: dict[str, None] = {}
+    front = [name]
+    while front:
+        found = store.execute(
+            "SELECT DISTINCT object FROM statement"
+            " WHERE predicate = 'summary' AND subject IN (SELECT unnest(?::VARCHAR[]))",
+            [front],
+        ).fetchall()
+        front = [str(one) for (one,) in found if str(one) not in below]
+        below.update(dict.fromkeys(front))
+    first = store.execute(
+        "SELECT min(created_at) FROM entry WHERE name IN (SELECT unnest(?::VARCHAR[]))",
+        [list(below)],
     ).fetchone()
-    return None if found is None else found[0]
+    return None if first is None else first[0]
