@@ -33,7 +33,7 @@ _CAPITALS = _read(
 )
 _SMALL = _read(
     """
-    αa βb γy εe ηn ιi κk νv οo ρp τt υu χx ωw ϲc ϳj аa вb гr еe кk мm нh оo рp сc тt уy хx
+    αa βb γy εe ηn ιi κk μu νv οo ρp τt υu χx ωw ϲc ϳj аa вb гr еe кk мm нh оo рp сc тt уy хx
     іi јj ѕs һh ԁd ԛq ԝw ѵv ьb ӏl үy ғf ыbl юlo зe пn иu ɑa ɡg ɩi ɪi ʀr ʏy ʟl ʙb ɢg ʜh ɴn ᴀa
     ᴄc ᴅd ᴇe ᴊj ᴋk ᴍm ᴏo ᴘp ᴛt ᴜu ᴠv ᴡw ᴢz ꜱs ꞇt ıi ȷj ƒf ɛe əe łl đd øo ħh ŧt æae œoe ßss
     հh ոn սu օo ցg զq
