@@ -357,13 +357,12 @@ def _snippet(text: str, wanted: Sequence[str]) -> str:
     places = [place for word in wanted if word and (place := lowered.find(word.lower())) >= 0]
     start = max(0, min(places, default=0) - SNIPPET_CHARS // 4)
     end = start + SNIPPET_CHARS
-    # Looked at with what stands around it: a secret that is cut in two is not known as one.
-    first, last = max(0, start - _AROUND), end + _AROUND
-    around = text[first:last]
-    clean = without_secrets(around)
-    if clean != around:
-        text, start, end = text[:first] + clean + text[last:], first, first + len(clean)
-    return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
+    # Looked at with what stands around it, which is not shown: a secret that is cut in two is not
+    # known as one.
+    first, end, last = max(0, start - _AROUND), min(len(text), end), min(len(text), end + _AROUND)
+    clean = without_secrets(text[first:last])
+    shown = clean[start - first : len(clean) - (last - end)]
+    return ("…" if start else "") + shown.strip() + ("…" if end < len(text) else "")
 
 
 def _moment(number: int | None) -> datetime | None:

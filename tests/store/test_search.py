@@ -11,6 +11,7 @@ from hypatia_mem.model import Entry, Statement, Trust
 from hypatia_mem.store import search
 from hypatia_mem.store.connection import open_store
 from hypatia_mem.store.indexing import sync_index
+from hypatia_mem.store.lookup import _snippet
 from hypatia_mem.store.search import Document, SearchIndex
 from hypatia_mem.store.terms import MAX_TERM, terms
 
@@ -329,3 +330,16 @@ def test_a_long_snippet_is_cut_around_the_word(home):
     snippet = index.search("needle")[0].snippet_text
     assert "needle" in snippet
     assert len(snippet) < 700
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_no_piece_of_a_secret_is_shown_where_a_snippet_is_cut(behind):
+    """Wherever the cut falls, and though another secret stands within."""
+    token = "ghp_" + "Zk3vQ9xT1mB7cR5dW8yL2nH6" + "pJ4sF0aGuE1q"  # nobody's
+    for distance in range(0, 860, 3):
+        between = "w " * (distance // 2)
+        rest = f"password: hunter2 {'v ' * 600}"
+        near = f"needle {between}{token} {rest}" if behind else f"{token} {between}needle {rest}"
+        snippet = _snippet("w " * 600 + near, ["needle"])
+        assert "needle" in snippet
+        assert not any(token[at : at + 8] in snippet for at in range(len(token) - 7)), distance
