@@ -254,7 +254,7 @@ def plan_forget(entries: Iterable[Entry], query: str, *, ids: Sequence[str] = ()
         missing = [name for name in ids if name not in known]
         if missing:
             raise NotFound(
-                f"nothing called {missing[0]!r} is remembered here",
+                f"nothing called {missing[0][:80]!r} is remembered here",
                 hint="See what there is with: hypatia-mem rules",
             )
         named = tuple(_match(known[name], complete=True) for name in ids)

@@ -257,7 +257,7 @@ def _named(store: Store, name: str, scope: str, everywhere: bool) -> str:
     entry = store.entry(name) or history.last_entry(store, name)
     if entry is None:
         raise NotFound(
-            f"nothing called {name!r} is kept here", hint="See: hypatia-mem search WORDS"
+            f"nothing called {name[:80]!r} is kept here", hint="See: hypatia-mem search WORDS"
         )
     if not everywhere and entry.scopes and not {scope, GLOBAL_SCOPE} & set(entry.scopes):
         raise NotFound(

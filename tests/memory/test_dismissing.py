@@ -132,6 +132,19 @@ def test_what_was_said_is_no_concept_and_what_others_speak_of_is_theirs(world):
     assert "the thing" not in seen(world)["around"]
 
 
+def test_what_others_say_of_an_entry_stays_theirs(world):
+    """Its statements go with an entry, and one of them may be another project's."""
+    with curate.changing(world, PERSON, NOW) as (_, txn):
+        txn.put_statement(Statement("web", "uses", "gizmo", scopes=("web",)))
+    with pytest.raises(Refused, match="is spoken of in web too"):
+        dismiss(world, "gizmo", author=AGENT)
+    with pytest.raises(Refused, match="is spoken of in web too"):
+        dismissing.remove(world, ["gizmo"], scopes=HERE, author=AGENT, now=NOW)
+    assert "gizmo" in seen(world)["around"]
+    done = dismissing.remove(world, ["gizmo"], scopes=None, author=PERSON, now=NOW)
+    assert any(one.startswith("web,") for one in done.statements)
+
+
 def test_a_removed_concept_is_gone_with_its_statements_until_it_is_found_again(world):
     told = dismissing.remove(
         world, ["the thing", "gizmo"], scopes=HERE, dry_run=True, author=PERSON, now=NOW

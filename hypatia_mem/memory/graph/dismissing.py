@@ -115,8 +115,9 @@ def _meant(store: Store, asked: str, scopes: Sequence[str] | None) -> str:
 
 
 def _hide(store: Store, txn: Transaction, name: str, scopes: Sequence[str] | None) -> Outcome:
+    own = _spoken_of(store, name, scopes)
     if store.entry(name) is None:
-        _refuse(txn.put_entry(Entry(name, "", scopes=_scopes(store, name, scopes))))
+        _refuse(txn.put_entry(Entry(name, "", scopes=own or tuple(scopes or ())[:1] or ("",))))
     return _refuse(txn.update_entry(name, suppressed=True))
 
 
@@ -126,8 +127,8 @@ def _refuse(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _scopes(store: Store, name: str, scopes: Sequence[str] | None) -> tuple[str, ...]:
-    """Return where a name without an entry is spoken of; Refused when that is elsewhere too."""
+def _spoken_of(store: Store, name: str, scopes: Sequence[str] | None) -> tuple[str, ...]:
+    """Return in which scopes a name is spoken of; Refused when that is elsewhere too."""
     from hypatia_mem.store import edges
 
     own: dict[str, None] = {}
@@ -137,9 +138,9 @@ def _scopes(store: Store, name: str, scopes: Sequence[str] | None) -> tuple[str,
     if foreign:
         raise Refused(
             f"{name!r} is spoken of in {foreign[0]} too, and a name means the same everywhere",
-            hint="Only a person may take it out of sight there: add --all-projects in a terminal.",
+            hint="Only a person may take it away there: add --all-projects in a terminal.",
         )
-    return tuple(own) or tuple(scopes or ())[:1] or ("",)
+    return tuple(own)
 
 
 def _targets(store: Store, name: str, scopes: Sequence[str] | None) -> list[Target]:
@@ -147,6 +148,7 @@ def _targets(store: Store, name: str, scopes: Sequence[str] | None) -> list[Targ
 
     entry = store.entry(name)
     if entry is not None:
+        _spoken_of(store, name, scopes)  # its statements go with it
         return [Target(name, entry.kind, (name,), scopes=entry.scopes)]
     return [
         Target(row["triple"], "statement", statement=row["triple"], scopes=tuple(row["scopes"]))

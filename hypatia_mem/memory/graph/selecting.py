@@ -96,7 +96,7 @@ def resolve(store: Store, asked: str, scopes: Sequence[str] | None) -> Found:
         )
     near = reading.names_near(store, asked, scopes)
     raise NotFound(
-        f"nothing called {asked!r} is in the graph here"
+        f"nothing called {asked[:80]!r} is in the graph here"
         + (f"; did you mean {_listed(near, 'or')}?" if near else ""),
         hint="It may belong to another project: --all-projects looks there too.",
     )
