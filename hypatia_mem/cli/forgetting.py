@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["forget"]
 
 _SHOWN = 10  # of each kind; --json names all
+_NO_ENTRY = ("statement", "title")
 _FINAL = "Forgetting is final: undo does not bring it back. To keep its history: delete."
 _SEE_RULES = (
     "See what there is with: hypatia-mem rules. Any other entry goes by its name: "
@@ -239,11 +240,17 @@ def _asked(plan: ForgetPlan, found: Found, shelves: Sequence[Elsewhere]) -> bool
 def _hint(found: Found | None) -> str:
     if found is None or not found.things:
         return _SEE_RULES
-    names = ", ".join(one.name for one in found.things[:3])
+    names = ", ".join(f"{one.name} ({one.kind})" for one in found.things[:3])
     more = f" and {len(found.things) - 3} more" if len(found.things) > 3 else ""
+    return f"Other things hold them: {names}{more}. {_how(found.things)}"
+
+
+def _how(things: Sequence[Held]) -> str:
+    """Say how what holds the words too is forgotten; only an entry goes by its name."""
+    by_name = any(one.kind not in _NO_ENTRY for one in things)
     return (
-        f"Other things hold them: {names}{more}. By name: hypatia-mem forget --id NAME; all at once"
-        " only a person, by the same command in a terminal."
+        "An entry goes by its name: hypatia-mem forget --id NAME. " * by_name
+        + "All of it: a person, by the same command in a terminal."
     )
 
 
@@ -351,7 +358,7 @@ def _say_rest(rest: Sequence[Held]) -> None:
         say(f"  {one.name}  ({one.kind})")
     if len(rest) > _SHOWN:
         say(f"  and {len(rest) - _SHOWN} more (--json names all)")
-    say("One by name: --id NAME. All of them: a person, by the same command in a terminal.")
+    say(_how(rest))
 
 
 def _first_line(text: str, length: int = 100) -> str:

@@ -250,3 +250,16 @@ def test_what_still_waits_in_the_spool_goes_too(person, full, project):
     assert person("worker", "drain").code == 0
     os.chdir(project)
     assert "staging" not in said(full).lower()
+
+
+def test_no_name_is_offered_that_no_name_forgets(cli, project):
+    """A statement has none, so it is not said to go by one; an entry does, and goes."""
+    assert cli("statement-create", "crane", "lifts", "granite").code == 0
+    told = cli("forget", "granite")
+    assert (told.code, "crane,lifts,granite (statement)" in told.err) == (1, True)
+    assert "--id" not in told.err
+    assert cli("knowledge-create", "quarry", "-d", "granite and slate").code == 0
+    told = cli("forget", "granite")
+    assert "quarry (knowledge)" in told.err
+    assert "--id" in told.err
+    assert cli("forget", "--id", "quarry").code == 0
