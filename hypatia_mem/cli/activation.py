@@ -89,7 +89,11 @@ def said(settings: Activation, priority: int = 0) -> str:
     parts += [f"but not {_or(settings.not_any)}"] if settings.not_any else []
     parts += [f"but not all of {_and(settings.not_all)}"] if settings.not_all else []
     turns = [
-        *([f"{settings.sticky} prompts more"] if settings.sticky else []),
+        *(
+            [f"{settings.sticky} prompt{'s' * (settings.sticky > 1)} more"]
+            if settings.sticky
+            else []
+        ),
         *([f"then silent for {settings.cooldown}"] if settings.cooldown else []),
         *([f"not before prompt {settings.delay}"] if settings.delay else []),
         *([f"priority {priority}"] if priority else []),
