@@ -64,7 +64,7 @@ def keep(store: Store) -> bool:
 
 def read(home: Path) -> Seal | None:
     """Return the note, None where there is none, or half a one."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
         said = json.loads((home / FILE).read_text("ascii"))
         return Seal(int(said["seq"]), str(said["hash"]), str(said["key_id"]), str(said["digest"]))
     return None

@@ -123,7 +123,9 @@ def test_a_note_that_was_changed_is_found(written):
     assert walked(written)[:2] == ("seal", 3)
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[1]", '{"seq": 1}', '{"seq": "x"}'])
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[1]", '{"seq": 1}', '{"seq": "x"}', '{"seq": Infinity}']
+)
 def test_without_a_note_it_is_said_and_the_next_change_makes_one(written, text):
     (written.home / seal.FILE).unlink()
     if text is not None:
