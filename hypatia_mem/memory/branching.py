@@ -104,7 +104,7 @@ def fork(  # noqa: PLR0913 - each is one fact, and all but the first two go by n
             git_branch=session.git_branch,
             forked_from=session.id,
             forked_at=until,
-            fork_reason=redact_text(reason).strip(),
+            fork_reason=" ".join(redact_text(reason).split()),  # a line of lists
             headed_at=None if words is None else now,
             started_at=now,
             updated_at=now,
@@ -261,10 +261,10 @@ def _number(text: str, last: int) -> int:
 
 def _place_of(store: Store, there: Forest, name: str) -> int:
     session_id, _, turn = name.removeprefix("msg-").rpartition("-")
-    known = turn.isdigit() and store.messages_at(session_id, [int(turn)])
-    if not known:
+    number = int(turn) if re.fullmatch(r"[0-9]{1,9}", turn) else 0
+    if not number or not store.messages_at(session_id, [number]):
         raise NotFound(f"there is no message {name[:80]!r}", hint=_LIST)
-    return there.base(session_id) + int(turn)
+    return there.base(session_id) + number
 
 
 def _message(store: Store, there: Forest, session_id: str, place: int) -> Message:

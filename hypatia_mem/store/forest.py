@@ -202,7 +202,7 @@ def gaps_of(text: str) -> frozenset[int]:
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        if first.isdigit() and (last or first).isdigit():
+        if first.isdecimal() and (last or first).isdecimal():
             found.update(range(int(first), min(int(last or first), int(first) + FAR) + 1))
     return frozenset(found)
 

@@ -268,6 +268,10 @@ def _is_own(row: Mapping[str, Any]) -> bool:
 
 
 def level_of(tags: Iterable[str]) -> int:
-    """Return a summary's level by its tags, 0 for anything else."""
+    """Return a summary's level by its tags, 0 for anything else.
+
+    >>> level_of(["summary 3"]), level_of(["summary \u00b2"])
+    (3, 0)
+    """
     numbers = [tag.removeprefix("summary ") for tag in tags if tag.startswith("summary ")]
-    return next((int(number) for number in numbers if number.isdigit()), 0)
+    return next((int(number) for number in numbers if number.isdecimal()), 0)

@@ -132,6 +132,8 @@ def test_a_dry_run_changes_nothing(home):
         ("s-1", "13", UsageError, "has 12 messages, so none stands at 13"),
         ("s-1", "ten", UsageError, "a number from 1 to 12"),
         ("s-1", "msg-s-1-99", NotFound, "there is no message"),
+        ("s-1", "msg-s-1-²", NotFound, "there is no message"),
+        ("s-1", "msg-s-1-99999999999999999999", NotFound, "there is no message"),
         ("s-1", "msg-s-2-1", UsageError, "none of the messages of session s-1"),
         ("s-9", "1", NotFound, "there is no session 's-9'"),
         ("s-3", "1", UsageError, "has no message yet"),

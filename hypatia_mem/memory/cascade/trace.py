@@ -87,10 +87,12 @@ def level_of(entry: Entry) -> int:
 
     >>> level_of(Entry("x", "", tags=("summary", "summary 10")))
     10
+    >>> level_of(Entry("x", "", tags=("summary", "summary \u00b2")))  # somebody's own tag
+    0
     """
     for tag in entry.tags:
         word, _, number = tag.partition(" ")
-        if word == "summary" and number.isdigit() and "summary" in entry.tags:
+        if word == "summary" and number.isdecimal() and "summary" in entry.tags:
             return int(number)
     return 0
 

@@ -37,7 +37,7 @@ def own(home: Path) -> dict[str, int]:
     found = {
         name.lower(): value.replace("_", "") for name, value in read_table(home, TABLE).items()
     }
-    return {name: int(value) for name, value in found.items() if value.isdigit() and int(value)}
+    return {name: int(value) for name, value in found.items() if value.isdecimal() and int(value)}
 
 
 def window_of(model: str, rows: Mapping[str, int]) -> int:
