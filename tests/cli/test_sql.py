@@ -358,7 +358,7 @@ def test_the_last_days(cli, mine, home):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("weather",), "There are: activity, projects, models, tools, cost"),
+        (("weather",), "activity, projects, models, tools or cost"),
         (("tools", "--since", "yesterday"), "2026-11-30T14:00"),
         (("tools", "--since", "2025-13-01"), "no date"),
         (("tools", "--since", "2025-11-30", "--until", "2025-11-01"), "not before"),
