@@ -240,8 +240,9 @@ def _found(
         names = ", ".join(match.name for match in plan.matches[:5])
         raise Conflict(f"these words may mean several: {names}", hint="Name one of them with --id.")
     raise NotFound(
-        "nothing remembered here matches these words",
-        hint="See what there is with: hypatia-mem rules, or name any entry with --id.",
+        "no rule, taboo or memory here matches these words",
+        hint="What else holds them goes by its name, with --id: hypatia-mem forget WORDS --dry-run"
+        " lists it.",
     )
 
 
