@@ -108,6 +108,7 @@ def fork(  # noqa: PLR0913 - each is one fact, and all but the first two go by n
             headed_at=None if words is None else now,
             started_at=now,
             updated_at=now,
+            ended_at=now,  # no client runs it: nothing waits for its end
         )
         txn.put_session(made)
         instead = ""

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
+from hypatia_mem.errors import Conflict, NotFound, Refused, SessionRuns, UsageError
 from hypatia_mem.memory import branching, compose, curate, handoff, history, propagation
 from hypatia_mem.memory.deriving import derive
 from hypatia_mem.model import Entry, Message, Session, Statement
@@ -577,3 +577,15 @@ def test_no_branch_is_asked_to_condense_its_siblings_turns(home, is_branch):
     go_on(home, made, "olive and " * 60, "kelp", begin=NOW - timedelta(minutes=10))
     agent = settings(summary_by="agent", cascade_max_tokens=200)
     assert announcing.announce(home, agent, now=NOW) == (0 if is_branch else 1)
+
+
+def test_a_branch_that_no_client_runs_holds_nothing(home):
+    """What was just written anew can be taken away at once; what is being said there cannot."""
+    talk(home)
+    made = fork(home, at="3", words="we talk of maple today")
+    other = fork(home, at="3", words="we talk of birch today")
+    go_on(home, other.id, "birch", begin=NOW + timedelta(minutes=1))
+    now = NOW + timedelta(minutes=5)
+    assert propagation.delete(home, [made.edited], scopes=None, author=PERSON, now=now).op_id
+    with pytest.raises(SessionRuns):
+        propagation.delete(home, [other.edited], scopes=None, author=PERSON, now=now)
