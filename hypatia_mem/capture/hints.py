@@ -182,8 +182,23 @@ def may_hold_secret(data: bytes) -> bool:
     if b"\0" in data or _has_escaped_ascii(data):
         return True
     # A tab stands between words like a space, but JSON writes it as two characters; and those two
-    # may be the end of a path and the beginning of a name, so both readings are looked at.
-    return _shows_secret(data) or (b"\\t" in data and _shows_secret(data.replace(b"\\t", b" ")))
+    # may be the end of a path and the beginning of a name, so both readings are looked at. So are
+    # a terminal's colours, whose last letter runs into the word behind them.
+    if _shows_secret(data) or (b"\\t" in data and _shows_secret(data.replace(b"\\t", b" "))):
+        return True
+    plain = _without_codes(data)
+    return plain is not data and _shows_secret(plain.replace(b"\\t", b" "))
+
+
+def _without_codes(data: bytes) -> bytes:
+    """Return the data without a terminal's colour codes; itself when there are none."""
+    if b"[" not in data:
+        return data
+    for mark in _CODE_MARKS:
+        if mark in data:
+            first, *rest = data.split(mark)
+            data = first + b"".join(piece.lstrip(b"0123456789;:?")[1:] for piece in rest)
+    return data
 
 
 def _shows_secret(data: bytes) -> bool:
@@ -255,6 +270,10 @@ SHAPE = _table(_DIGIT, b"0")
 CARD_MARKS = (b"0000-0000-0000-", b"0000 0000 0000 ", b"0000 000000 ", b"0000-000000-", b"0" * 14)
 IBAN_SHAPE = bytes.maketrans(_UPPER + _DIGIT, b"A" * 26 + b"0" * 10)
 _ESCAPES = (b"\\n", b"\\t", b"\\r", b"\\f", b"\\b")  # of JSON, of what stands between words
+_CODE_MARKS = (  # ECMA-48's CSI as JSON writes it, and as programs and logs spell it
+    b"\\u001b[", b"\\u001B[", b"\\\\x1b[", b"\\\\x1B[", b"\\\\033[", b"\\\\33[", b"\\\\e[", b"\\\\E[",
+    b"^[[", b"\x1b[",
+)  # fmt: skip
 _NOT_URL = _table(b" \t\r\n\"'`\\<>", b" ")
 _WORD = _ALNUM + b"_-+/~."
 _WORD_SHAPE = bytearray(b" " * 256)

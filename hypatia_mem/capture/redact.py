@@ -12,7 +12,8 @@ else (``spans``).
 
 The families: ``secret_shapes`` (what a value looks like), ``secret_names`` (what it is called),
 ``secret_breaks`` (what is broken over lines). What they find and documentation prints stays
-(``secret_examples``).
+(``secret_examples``). A terminal's colour codes are read as if they were not there; they go only
+where a secret stood beside them.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ from hypatia_mem.capture.spans import Family, Span, View, later
 __all__ = ["redact_event", "redact_text"]
 
 _MARK = "[REDACTED:"
+# How terminals are told of colours (ECMA-48, CSI), and how programs and logs spell that.
+_CODE = later(r"(?:\x1b|\\(?:x1[bB]|0?33|e|E|u001[bB])|\^\[)\[[0-9;:?]{0,24}[A-Za-z]")
+_CODE_MARKS = ("\x1b[", "1b[", "1B[", "33[", "\\e[", "\\E[", "^[[")
 _PASSES = 6  # the second finds nothing in any text a person writes
 # The client's own names of things: redacting them would tear the record from its session.
 _KEPT = frozenset({"session_id", "transcript_path", "cwd", "prompt_id", "hook_event_name"})
@@ -53,6 +57,15 @@ def redact_text(text: str) -> str:
 
 def _redact(text: str, whole: View) -> str:
     """Redact a text that is ``whole``'s, or a piece of it."""
+    text = _redact_all(text, whole)
+    if "[" not in text or not any(mark in text for mark in _CODE_MARKS):
+        return text
+    plain = _CODE().sub("", text)  # a code's last letter runs into the word behind it
+    done = plain if plain == text else _redact_all(plain, View(plain))
+    return text if done == plain else done
+
+
+def _redact_all(text: str, whole: View) -> str:
     for _ in range(_PASSES):
         text, changed = _redact_once(text, whole)
         if not changed:

@@ -59,8 +59,6 @@ def connect(
             " it out of commits. To have it elsewhere: disconnect it, delete the folder, connect"
             " another."
         )
-    elif not folder.expanduser().is_absolute():
-        warn(f"Its folder is {shelf.path}")
 
 
 def disconnect(

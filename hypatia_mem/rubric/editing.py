@@ -238,7 +238,7 @@ def _readable(world: World, check: Check) -> None:
     told = world.person(where, "history", name).out
     for number, word in enumerate(words, 1):
         check.claim(f"version {number} cannot be read", f"the oak is {word}" in told)
-    check.claim("who changed it is not told", told.count("cli-person") >= 4)
+    check.claim("who changed it is not told", told.count("a person") >= 4)
     ran = world.person(where, "diff", f"{name}@1", f"{name}@3")
     check.claim("two versions cannot be compared", words[0] in ran.out and words[2] in ran.out)
     done(world.person(where, "revert", f"{name}@2"), "revert")
