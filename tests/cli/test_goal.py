@@ -77,7 +77,7 @@ def test_set_list_show_done(cli):
         (("goal", "set", "  "), 2, "needs a text"),
         (("episodes", "--session", "zz"), 0, ""),
         (("rules", "--kind", "nonsense"), 2, "preference or procedure"),
-        (("remember", "x", "--kind", "nonsense"), 2, "preference, procedure"),
+        (("remember", "x", "--kind", "nonsense"), 2, "preference or procedure"),
     ],
 )
 def test_what_cannot_be_done_says_what_to_do(cli, command, code, says):

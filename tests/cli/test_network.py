@@ -131,7 +131,7 @@ def test_no_path_is_an_answer_with_exit_code_1(told):
         (["around"], 2, "either an expression or --search"),
         (["around", '["$knowledge"]', "--search", "x"], 2, "either an expression or --search"),
         (["around", "[nonsense"], 1, "JSE parse error"),
-        (["export", "--format", "png"], 2, "--format is json, graphml, dot, mermaid, html"),
+        (["export", "--format", "png"], 2, "--format is json, graphml, dot, mermaid or html"),
         (["central", "--scope", "app", "--all-projects"], 2, "contradict"),
         (["merge", "pg", "postgres"], 2, "the same thing already"),
         (["neighbors", "pg", "--depth", "0"], 2, "--depth"),

@@ -125,7 +125,7 @@ def test_pages_are_one_list(filled):
     [
         ([], "Missing argument"),
         (["--role", "user"], "Missing argument"),
-        (["x", "--role", "robot"], "user, assistant"),
+        (["x", "--role", "robot"], "user or assistant"),
         (["x", "--kind", "thing"], "knowledge, rule"),
         (["x", "--since", "yesterdayish"], "--since:"),
         (["x", "--until", "2026-13-01"], "--until:"),
