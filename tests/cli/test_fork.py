@@ -127,6 +127,8 @@ def test_the_tree_and_its_head(told):
 def test_what_is_set_aside_is_found_by_its_own_name_alone(told):
     two = told("fork", "s-1", "--at", "3", "--edit", "we talk of maple today", "--json").json["id"]
     assert words(told("search", "talk today").out) == {"amber", "birch", "maple"}
+    said = told("query", '["$knowledge", ["$contains", "tags", "message"]]').out
+    assert words(said) == {"amber", "birch", "maple"}
     assert words(told("search", "talk today", "--session", "s-1").out) == set(WORDS[:12])
     assert words(told("search", "talk today", "--as-session", "s-1").out) == set(WORDS[:12])
     told("fork", "s-1", "--head")
