@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hypatia_mem.cli import context, values
+from hypatia_mem.cli import context, spooled, values
 from hypatia_mem.cli.options import AsJson
 from hypatia_mem.cli.output import columns, emit, print_json, say, warn
 from hypatia_mem.errors import Refused, UsageError
@@ -27,7 +28,7 @@ def erase(  # noqa: PLR0913 - an argument an option
     what: Annotated[
         str | None,
         typer.Argument(
-            help="An entry's name, a session's id, or words that one memory holds.",
+            help="An entry's name, a session's id, or words that tell what is meant.",
             show_default=False,
         ),
     ] = None,
@@ -58,10 +59,12 @@ def erase(  # noqa: PLR0913 - an argument an option
 ) -> None:
     """Erase something for good: entry, history, summaries, index, spool, snapshots and backups.
 
-    The messages that say it go too. The store is written anew without the bytes, every file is
-    searched for them, and in a scratch copy the source is fed to the hook again. Only a person at
-    a terminal can do this. The client's own transcripts are named, and changed only with
-    --scrub-transcripts. To withdraw something and keep no proof, forget is enough.
+    Words mean all that holds every one of them, of whatever kind: it is listed, and goes as one
+    operation, but for what a running session holds. The messages that say it go too. The store is
+    written anew without the bytes, every file is searched for them, and in a scratch copy the
+    source is fed to the hook again. Only a person at a terminal can do this. The client's own
+    transcripts are named, and changed only with --scrub-transcripts. To withdraw something and keep
+    no proof, forget is enough.
 
     \b
     Example:
@@ -99,19 +102,33 @@ def run_erase(
     """Do what ``erase`` and ``forget --erase`` do. Exit code 1 when something is left of it."""
     from hypatia_mem.config import load_settings
     from hypatia_mem.memory import erase as erasing
+    from hypatia_mem.model import PERSON_CHANNELS
     from hypatia_mem.worker import alone
 
     home = context.home()
     author = context.author()
     if not dry_run:
         erasing.refuse_agent(home, author, "something", now=context.now())
+    if what and not ids and author.channel in PERSON_CHANNELS:
+        spooled.bring()  # what comes in later would not be shown
     plan = erasing.plan_erase(
-        home, what, scope=context.current_scope(), ids=ids, everywhere=everywhere, also=also
+        home,
+        what,
+        scope=context.current_scope(),
+        ids=ids,
+        everywhere=everywhere,
+        also=also,
+        author=author,
+        now=context.now(),
     )
     if dry_run:
         emit({**_plan(plan), "dry_run": True}, _plan_text(plan), as_json)
+    else:
+        _confirm(plan, yes, as_json)
+    if everywhere and not as_json:
+        _tell_of_shelves()
+    if dry_run:
         return
-    _confirm(plan, yes, as_json)
     with alone(home) as beat:
         report = erasing.erase(
             home, plan, settings=load_settings(home), author=author, now=context.now(), beat=beat
@@ -133,6 +150,18 @@ def _resume(as_json: bool) -> None:
         report = erasing.resume(home, settings=load_settings(home), now=context.now(), beat=beat)
     if report is not None:
         _finish(home, report, job.pieces, False, as_json)
+
+
+def _tell_of_shelves() -> None:
+    """Say of the other connected shelves, each a memory of its own, how to erase there."""
+    from hypatia_mem.memory.sharing import shelves
+
+    others = sorted(shelves.others(context.own_home(), context.home()))
+    if others:
+        say(
+            f"Other shelves ({', '.join(others)}) are not searched: erase there with -s NAME, or"
+            " withdraw it everywhere with forget --everywhere."
+        )
 
 
 def _confirm(plan: Plan, yes: bool, as_json: bool) -> None:
@@ -162,7 +191,10 @@ def _finish(home: Path, report: Report, pieces: Sequence[str], scrub: bool, as_j
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
+    things = () if plan.found is None else plan.found.things
     return {
+        "things": [{**asdict(one), "scopes": list(one.scopes)} for one in things],
+        "busy": _busy(plan.busy),
         "names": list(plan.names),
         "evidence": list(plan.evidence),
         "summaries": list(plan.summaries),
@@ -177,14 +209,21 @@ def _plan(plan: Plan) -> dict[str, Any]:
 
 
 def _plan_text(plan: Plan) -> str:
+    from hypatia_mem.cli.forgetting import kind_lines
+
     lines = ["Erases for good:"]
-    for head, names in (
+    shown = set()
+    if plan.found is not None:
+        lines += kind_lines(plan.found)
+        shown = {one.name for one in plan.found.things}
+    for head, every in (
         ("entries", plan.names),
         ("messages that say it", plan.evidence),
         ("statements", plan.statements),
         ("titles of sessions", plan.titles),
         ("summaries, made again from what is left", plan.summaries),
     ):
+        names = [name for name in every if name not in shown]
         if names:
             lines.append(f"  {head} ({len(names)}):")
             lines += [f"    {name}" for name in names[:_SHOWN]]
@@ -194,7 +233,7 @@ def _plan_text(plan: Plan) -> str:
         f"  and it from {len(plan.backups)} backups, {plan.snapshots} snapshots, the search index,"
         " the briefs and the spool."
     )
-    lines += _others(plan.others, plan.elsewhere)
+    lines += _others(plan.others, plan.elsewhere) + _left_alone(plan.busy)
     for one in plan.transcripts:
         lines.append(f"The client's own file holds it in {one.lines} lines: {one.path}")
     if plan.transcripts:
@@ -213,6 +252,22 @@ def _others(names: Sequence[str], elsewhere: int) -> list[str]:
     return lines
 
 
+def _busy(busy: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"name": name, "session": session} for name, session in busy]
+
+
+def _left_alone(busy: Sequence[tuple[str, str]]) -> list[str]:
+    """Name what running sessions keep; their part of the spool is left too."""
+    lines = [
+        f"Left alone, for session {session} is running: {name}" for name, session in busy[:_SHOWN]
+    ]
+    if len(busy) > _SHOWN:
+        lines.append(f"and {len(busy) - _SHOWN} more (--json names all)")
+    if busy:
+        lines.append("When it has ended: the same command again.")
+    return lines
+
+
 def _report(report: Report, scrubbed: dict[str, int]) -> dict[str, Any]:
     return {
         "op_id": report.op_id,
@@ -226,6 +281,7 @@ def _report(report: Report, scrubbed: dict[str, int]) -> dict[str, Any]:
         ],
         "left_due": dict(report.left_due),
         "left": list(report.left),
+        "busy": _busy(report.busy),
         "elsewhere": report.elsewhere,
         "problems": list(report.problems),
         "transcripts": [
@@ -237,9 +293,10 @@ def _report(report: Report, scrubbed: dict[str, int]) -> dict[str, Any]:
 
 
 def _report_text(report: Report, scrubbed: dict[str, int]) -> str:
-    verdict = (
-        "Erased. No byte of it is left in this memory." if report.clean else "Not all is gone."
-    )
+    verdict = "Not all is gone."
+    if report.clean:
+        left = "No byte of it is left in this memory"
+        verdict = f"Erased. {left}{', but for what running sessions keep' * bool(report.busy)}."
     rows = [("place", "before", "after", "")]
     rows += [(one.name, str(one.before), str(one.after), one.done) for one in report.places]
     rows += [
@@ -248,7 +305,7 @@ def _report_text(report: Report, scrubbed: dict[str, int]) -> str:
     ]
     lines = [verdict, columns(rows)]
     lines += [f"Problem: {problem}" for problem in report.problems]
-    lines += _others(report.left, report.elsewhere)
+    lines += _others(report.left, report.elsewhere) + _left_alone(report.busy)
     for one in report.transcripts:
         done = scrubbed.get(one.path)
         if done is not None:

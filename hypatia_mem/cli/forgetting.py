@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hypatia_mem.memory.forgetting import Found, Held
     from hypatia_mem.memory.sharing.everywhere import Elsewhere
 
-__all__ = ["forget"]
+__all__ = ["forget", "kind_lines"]
 
 _SHOWN = 10  # of each kind; --json names all
 _NO_ENTRY = ("statement", "title")
@@ -75,14 +75,14 @@ def forget(
     if erase:
         from hypatia_mem.cli.erasing import run_erase
 
-        run_erase(words, ids, yes=yes, dry_run=dry_run, as_json=as_json)
+        run_erase(words, ids, everywhere=everywhere, yes=yes, dry_run=dry_run, as_json=as_json)
         return
     if yes and not dry_run and not ids:
         context.refuse_agent("forget at once all that holds some words", "forget all")
     if words and not ids and (yes or _may_ask(as_json)):
         spooled.bring()  # what comes in later would be left
     plan = _planned(words, ids, dry_run=True)
-    found = _found(words, plan, everywhere=everywhere) if words and not ids else None
+    found = _found(plan, everywhere=everywhere) if words and not ids else None
     if not plan.matches and (found is None or not found.things):
         raise NotFound("nothing remembered here matches these words", hint=_hint(found))
     if found is None or not _is_more(plan, found) or not (yes or _may_ask(as_json)):
@@ -114,21 +114,14 @@ def _planned(words: str, ids: tuple[str, ...], *, dry_run: bool) -> ForgetPlan:
     )
 
 
-def _found(words: str, plan: ForgetPlan, *, everywhere: bool) -> Found:
+def _found(plan: ForgetPlan, *, everywhere: bool) -> Found:
     """Return everything that holds the words, with what the plan found by its whole text."""
     from hypatia_mem.memory import forgetting
     from hypatia_mem.store.connection import open_store
 
     scopes = None if everywhere else [context.current_scope(), ""]
     with open_store(context.home(), write=False) as store:
-        found = forgetting.find(store, words, scopes, author=context.author(), now=context.now())
-    there = {one.name for one in found.things}
-    missed = [
-        forgetting.Held(one.name, one.kind, one.scopes, _first_line(one.content))
-        for one in plan.matches
-        if one.complete and one.name not in there
-    ]
-    return replace(found, things=(*missed, *found.things))
+        return forgetting.find_with(store, plan, scopes, author=context.author(), now=context.now())
 
 
 def _is_more(plan: ForgetPlan, found: Found) -> bool:
@@ -299,13 +292,20 @@ def _show(
     say(_FINAL)
 
 
-def _say_kinds(found: Found) -> None:
+def kind_lines(found: Found) -> list[str]:
+    """Return a block for each kind of what was found: how many, and of each its name and a line."""
+    lines: list[str] = []
     for kind, some in found.kinds.items():
-        say(f"  {kind} ({len(some)}):")
-        for one in some[:_SHOWN]:
-            say(f"    {one.name}  {one.text}")
+        lines.append(f"  {kind} ({len(some)}):")
+        lines += [f"    {one.name}  {one.text}" for one in some[:_SHOWN]]
         if len(some) > _SHOWN:
-            say(f"    and {len(some) - _SHOWN} more (--json names all)")
+            lines.append(f"    and {len(some) - _SHOWN} more (--json names all)")
+    return lines
+
+
+def _say_kinds(found: Found) -> None:
+    for line in kind_lines(found):
+        say(line)
     for name, session in found.busy[:_SHOWN]:
         say(
             f"Left alone, for session {session} is running: {name}. Later: hypatia-mem delete"

@@ -10,7 +10,7 @@ anew from the rest.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,10 +19,11 @@ from hypatia_mem.memory import curate, guard, retelling, typed
 from hypatia_mem.model import Author
 
 if TYPE_CHECKING:
+    from hypatia_mem.memory.curate import ForgetPlan
     from hypatia_mem.store.connection import Store
     from hypatia_mem.store.holding import Holder
 
-__all__ = ["Found", "Held", "find", "forget"]
+__all__ = ["Found", "Held", "find", "find_with", "forget", "lines"]
 
 REASON = "forget"
 _SORTS = ("preference", "procedure", "fact")  # of entries, told by a tag
@@ -111,6 +112,34 @@ def find(
     )
 
 
+def find_with(
+    store: Store,
+    plan: ForgetPlan,
+    scopes: Sequence[str] | None,
+    *,
+    author: Author,
+    now: datetime,
+) -> Found:
+    """Return what ``find`` does, and what a plan for these words found by its whole text."""
+    from hypatia_mem.store.holding import Holder
+
+    found = find(store, plan.query, scopes, author=author, now=now)
+    there = {one.name for one in found.things}
+    words = curate.telling_words(plan.query)
+    missed = [
+        _held(Holder(one.name, one.kind, tuple(one.scopes), (), (one.content,)), words)
+        for one in plan.matches
+        if one.complete and one.name not in there
+    ]
+    return replace(found, things=(*missed, *found.things))
+
+
+def lines(texts: Iterable[str], query: str) -> list[str]:
+    """Return of some texts the stretches in which all telling words of ``query`` stand."""
+    words = curate.telling_words(query)
+    return [line for text in texts if (line := _line(text, words)) is not None]
+
+
 def forget(home: Path, found: Found, *, author: Author, now: datetime) -> tuple[int, int]:
     """Forget all of ``found`` in one transaction; return how many things and statements went.
 
@@ -130,8 +159,8 @@ def forget(home: Path, found: Found, *, author: Author, now: datetime) -> tuple[
     with curate.changing(home, author, now) as (store, txn):
         curate.leave_index(home, store, [*said, *others, *triples])
         txn.set_meta("snapshot_wanted", str(txn.seq + 1))  # one that does not hold it
-        lines = [entry.content for entry in store.entries(others)]
-        typed.forget_lines(home, [*lines, *others], found.query)
+        texts = [entry.content for entry in store.entries(others)]
+        typed.forget_lines(home, [*texts, *others], found.query)
         for session_id in sessions:
             removed += txn.erase_title(session_id, REASON).verb == "updated"
         removed += len(store.entries([*said, *others]))
@@ -139,7 +168,7 @@ def forget(home: Path, found: Found, *, author: Author, now: datetime) -> tuple[
             if store.entry(name) is not None:  # what is derived from a message has gone with it
                 outcome = txn.delete_entry(name, REASON, tombstone=True)
                 relationships += int(outcome.details.get("statements", 0))
-        retelling.retell(txn, [*lines, found.query])
+        retelling.retell(txn, [*texts, found.query])
         relationships += sum(txn.erase_statement(one, REASON).verb == "deleted" for one in triples)
     propagation.rederive(home, load_settings(home), now=now)
     return removed, relationships
@@ -167,7 +196,7 @@ def _line(text: str, words: set[str]) -> str | None:
 
 def _held(one: Holder, words: set[str]) -> Held:
     kind = next((sort for sort in _SORTS if sort in one.tags), one.kind)
-    lines = [line for text in one.texts if (line := _line(text, words)) is not None]
-    text = " ".join(lines[0].split()) if lines else ""
+    stretches = [line for text in one.texts if (line := _line(text, words)) is not None]
+    text = " ".join((stretches or one.texts)[0].split())
     shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
     return Held(one.name, kind if one.kind != "statement" else "statement", one.scopes, shown)

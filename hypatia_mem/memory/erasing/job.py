@@ -30,7 +30,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An order to erase. ``done`` are the steps behind it; ``before`` is what the places held."""
+    """An order to erase. ``done`` are the steps behind it; ``before`` is what the places held.
+
+    ``busy`` (name, session) is what running sessions keep: nothing of such a session is touched.
+    """
 
     op_id: str
     at: datetime
@@ -50,6 +53,12 @@ class Job:
     rows: Mapping[str, int]
     done: tuple[str, ...]
     prove: bool
+    busy: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def running(self) -> frozenset[str]:
+        """Return the sessions that keep what they hold."""
+        return frozenset(session for _, session in self.busy)
 
 
 _LISTS = (
@@ -74,6 +83,7 @@ def read_job(home: Path) -> Job | None:
             raise ValueError
         said["at"] = datetime.fromisoformat(said["at"])
         said["scopes"] = None if said["scopes"] is None else tuple(said["scopes"])
+        said["busy"] = tuple((str(name), str(session)) for name, session in said.get("busy", ()))
         return Job(**{**said, **{name: tuple(said[name]) for name in _LISTS}})
     except (ValueError, KeyError, TypeError) as error:
         raise _unreadable(path) from error

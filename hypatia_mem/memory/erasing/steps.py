@@ -74,7 +74,7 @@ def drain(home: Path, settings: Settings, beat: Callable[[], None]) -> None:
 def forget(home: Path, job: Job, now: datetime) -> None:
     """Take out of a store what the job names and what says the same, in one transaction."""
     from hypatia_mem.memory import curate
-    from hypatia_mem.store import erasing, history
+    from hypatia_mem.store import erasing, history, reviewing
     from hypatia_mem.store.connection import open_store
 
     def there(name: str) -> bool:
@@ -84,6 +84,9 @@ def forget(home: Path, job: Job, now: datetime) -> None:
         long = [value for value in job.values if len(value) >= 16]
         said = erasing.said_entries(store, long, job.scopes)
         evidence = [one.key for one in said if one.kind in ("message", "session", "summary")]
+        under = reviewing.sessions_under(store, evidence) if job.running else []
+        kept = {name for name, session in under if session in job.running}
+        evidence = [name for name in evidence if name not in kept]
         tied = erasing.summaries_on(store, [*job.names, *job.evidence])
         wanted = dict.fromkeys([*job.names, *job.evidence, *evidence])
         names = [name for name in wanted if name not in tied and there(name)]
@@ -152,17 +155,25 @@ def rewrite(home: Path) -> None:
 def blank_spool(home: Path, job: Job) -> None:
     """Blank the spooled records that say it; their place in the file stays, so no cursor moves."""
     pieces = Pieces(job.pieces)
+    kept = _running_spool(home, job)
     for segment in spool.segments(str(home)):
         path = Path(segment.path)
-        if pieces.in_file(path) and _blank_lines(path, pieces) == 0:
+        if path not in kept and pieces.in_file(path) and _blank_lines(path, pieces) == 0:
             spool.remove_segment(segment)
     for path in (home / paths.SPOOL).rglob("*"):
-        if not path.is_file() or not pieces.in_file(path):
+        if not path.is_file() or path in kept or not pieces.in_file(path):
             continue
         if path.suffix == ".jsonl":  # too short for a record: a torn beginning
             _blank_lines(path, pieces)
         else:
             path.unlink()
+
+
+def _running_spool(home: Path, job: Job) -> set[Path]:
+    """Return the spool files of the sessions that run: what they tell is theirs until they end."""
+    names = {spool.session_name(session) for session in job.running}
+    found = spool.segments(str(home)) if names else []
+    return {Path(segment.path) for segment in found if segment.session in names}
 
 
 def _blank_lines(path: Path, pieces: Pieces) -> int:
@@ -280,6 +291,13 @@ def survey_after(home: Path, job: Job, strict: Sequence[str]) -> dict[str, Held]
         after[place] = _without_owner(home, after[place])
     if len(strict) < len(job.pieces):
         after |= survey(home, job.pieces, only=_CLEARED)
+    held, kept = (
+        after["spool"],
+        {one.relative_to(home).as_posix() for one in _running_spool(home, job)},
+    )
+    told = [path for path in held.paths if path in kept]
+    held.paths = [path for path in held.paths if path not in kept]
+    held.files -= len(told)
     return after
 
 
