@@ -219,7 +219,7 @@ def _plan_text(plan: Plan) -> str:
     for head, every in (
         ("entries", plan.names),
         ("messages that say it", plan.evidence),
-        ("statements", plan.statements),
+        ("statements that go along", plan.statements),
         ("titles of sessions", plan.titles),
         ("summaries, made again from what is left", plan.summaries),
     ):
