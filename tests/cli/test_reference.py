@@ -46,7 +46,7 @@ def test_every_command_and_operator_is_in_them():
 
 def test_every_command_the_skill_shows_exists():
     """A skill that teaches a command that is not there teaches nothing."""
-    text = Path("skill/hypatia-memory/SKILL.md").read_text("utf-8")
+    text = (Path(__file__).parents[2] / "skill/hypatia-memory/SKILL.md").read_text("utf-8")
     shown = {
         line.split("hypatia-mem ", 1)[1].split()[0].strip("`")
         for line in text.splitlines()
