@@ -90,7 +90,7 @@ from hypatia_mem.store.gateway import Transaction
 context.author = lambda: Author(Channel.CLI_PERSON, "person")
 context.channel = lambda: Channel.CLI_PERSON
 worker.kick = election.kick = lambda home: False  # what is looked at afterwards is what the command left
-point, calls, inside = 0, 0, False
+point, calls, inside, ended = 0, 0, False, 0
 
 def maybe():
     global calls
@@ -117,9 +117,11 @@ def opening(self, *args, **how):
     maybe()
 
 def finishing(self):
+    global ended
     maybe()
     finish(self)
     maybe()
+    ended = calls
 
 def moving(real):
     def moved(*args, **how):
@@ -137,7 +139,7 @@ def do(job):
     for number, name in ((0, os.devnull), (1, job["says"] + ".out"), (2, job["says"] + ".err")):
         os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
     code = app.run(job["words"])
-    print("boundaries", calls)
+    print("ended", ended, "boundaries", calls)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -166,6 +168,11 @@ class Done:
     @property
     def boundaries(self) -> int:
         return int(self.out.split()[-1])
+
+    @property
+    def ended(self) -> int:
+        """Return the last boundary before a commit: the ledger's rows are written, and not kept."""
+        return int(self.out.split()[-3])
 
 
 class Doer:

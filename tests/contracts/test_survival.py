@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX"),
 ]
 COMMITTED = Path(__file__).with_name("survival.md")
-POINTS = int(os.environ.get("HYPATIA_TEST_POINTS", "6"))  # the first and the last ones always
+POINTS = int(os.environ.get("HYPATIA_TEST_POINTS", "6"))  # those around the commit always
 SLOW = {"erase": 16, "restore": 24}  # at most so many: each is finished and looked through
 FEWER = dict.fromkeys(
     ("drain", "cascade run", "retention apply", "delete-from", "redo", "review accept",
@@ -80,13 +80,14 @@ def committed(verb: str) -> dict[str, str]:
     return dict(zip(rows[0], found, strict=True))
 
 
-def chosen(verb: str, count: int) -> list[int]:
-    """Return the boundaries to be killed at."""
+def chosen(verb: str, done: kit.Done) -> list[int]:
+    """Return the boundaries to be killed at: those around the last commit, and some of the rest."""
+    count, ended = done.boundaries, done.ended
     points = min(POINTS, {**SLOW, **FEWER}.get(verb, count))
     if count <= points:
         return list(range(1, count + 1))
-    even = {1 + n * (count - 1) // (points - 3) for n in range(points - 2)}
-    return sorted({*even, count - 1, count - 2})
+    even = {1 + n * (count - 1) // (points - 4) for n in range(points - 3)}
+    return sorted({*even, *range(max(1, ended - 1), min(count, ended + 1) + 1)})
 
 
 class Row:
@@ -133,7 +134,7 @@ def test_killed_at_its_write_boundaries(template, doer, tmp_path, verb):
     row = Row(verb, template, doer, tmp_path / "whole")
     count = row.done.boundaries
     ends = []
-    for point in chosen(verb, count):
+    for point in chosen(verb, row.done):
         home = template.copy(verb, tmp_path / f"at-{point}")
         assert doer.run(home, row.words, point).code == -signal.SIGKILL
         ends.append(row.finished(home, f"{verb} killed at {point} of {count}"))
