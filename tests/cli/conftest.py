@@ -7,8 +7,7 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,8 +18,7 @@ from hypatia_mem.cli.app import run
 os.environ["TYPER_USE_RICH"] = "0"
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(NamedTuple):
     """What a command left behind."""
 
     code: int
@@ -56,3 +54,29 @@ def cli(project, home, capsys, monkeypatch):
         return Ran(code, out, err)
 
     return call
+
+
+class _Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def person(project, home, capsys, monkeypatch):
+    """Run a command line as one typed at a terminal; ``answer`` is what is typed when asked."""
+
+    def call(*arguments: str, answer: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", _Terminal(io.BytesIO(answer), "utf-8"))
+        capsys.readouterr()
+        code = run(arguments)
+        out, err = capsys.readouterr()
+        return Ran(code, out, err)
+
+    return call
+
+
+@pytest.fixture
+def no_other_worker(monkeypatch):
+    """Nobody but the command drains: what it finds, it has stored itself."""
+    monkeypatch.setattr("hypatia_mem.election.kick", lambda _home: False)
+    monkeypatch.setattr("hypatia_mem.worker.kick", lambda _home: False)  # another name of it

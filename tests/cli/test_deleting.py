@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from datetime import timedelta
 
 import pytest
 
-from hypatia_mem.cli.app import run
 from hypatia_mem.model import Author, Channel, Message, Session
 from hypatia_mem.store.connection import open_store
 from tests.memory.cascade_kit import NOW, assert_whole, fill, settings, summaries, talk
 from tests.memory.cascade_kit import run as condense
 
 LONG_AGO = NOW - timedelta(days=2)
-
-
-class _Terminal(io.TextIOWrapper):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def person(project, capsys, monkeypatch):
-    """Run a command line as one typed at a terminal."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", _Terminal(io.BytesIO(b""), "utf-8"))
-        capsys.readouterr()
-        code = run(arguments)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture

@@ -41,10 +41,8 @@ KINDS = {
 
 
 @pytest.fixture
-def every(cli, home, project, once, tmp_path, monkeypatch):
+def every(cli, home, project, once, tmp_path, no_other_worker):
     """One of every kind; the last session is still in the spool."""
-    monkeypatch.setattr("hypatia_mem.worker.kick", lambda _home: False)
-    monkeypatch.setattr("hypatia_mem.election.kick", lambda _home: False)
 
     def make() -> None:
         kept = tmp_path / "amber.txt"

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import sys
 import time
 
 import pytest
 
-from hypatia_mem import worker
 from hypatia_mem.capture import spool
-from hypatia_mem.cli.app import run
 from hypatia_mem.store.connection import open_store
-from tests.cli.conftest import Ran
 
 LONG_AGO = time.time() - 86400.0
 URL = "https://pelican.example.com"
 SAYS = f"the staging URL is {URL}"
-
-
-class _Terminal(io.TextIOWrapper):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def person(project, home, capsys, monkeypatch):
-    """Run a command line as one typed at a terminal; ``answer`` is what is typed when asked."""
-    monkeypatch.setattr(worker, "kick", lambda _home: False)
-
-    def call(*arguments: str, answer: bytes = b"") -> Ran:
-        monkeypatch.setattr(sys, "stdin", _Terminal(io.BytesIO(answer), "utf-8"))
-        capsys.readouterr()
-        code = run(arguments)
-        out, err = capsys.readouterr()
-        return Ran(code, out, err)
-
-    return call
+pytestmark = pytest.mark.usefixtures("no_other_worker")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -14,36 +13,11 @@ import pytest
 
 from hypatia_mem import worker
 from hypatia_mem.capture import spool
-from hypatia_mem.cli.app import run
 from hypatia_mem.config import set_value
 from hypatia_mem.store.connection import open_store
 
 LONG_AGO = time.time() - 86400.0
-
-
-class _Terminal(io.TextIOWrapper):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def person(project, capsys, monkeypatch):
-    """Run a command line as one typed at a terminal."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", _Terminal(io.BytesIO(b""), "utf-8"))
-        capsys.readouterr()
-        code = run(arguments)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
-
-
-@pytest.fixture(autouse=True)
-def no_other_worker(monkeypatch):
-    """Nobody but the command drains: what it finds, it has stored itself."""
-    monkeypatch.setattr(worker, "kick", lambda _home: False)
+pytestmark = pytest.mark.usefixtures("no_other_worker")
 
 
 @pytest.fixture
