@@ -8,11 +8,12 @@ import pytest
 
 from hypatia_mem.capture import paths
 from hypatia_mem.memory.erasing import places
-from tests.cli.test_forget_all import EVERY, SAYS, URL, full, person, said
+from tests.cli.test_forget_all import EVERY, SAYS, URL, full, said
 
-__all__ = ["full", "person"]  # the fixtures: a memory in which every kind says it, and who types
+__all__ = ["full"]  # the fixture: a memory in which every kind says it
 
 WORDS = "the staging URL"
+pytestmark = pytest.mark.usefixtures("no_other_worker")
 
 
 def holding(home) -> list[str]:
