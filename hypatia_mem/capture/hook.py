@@ -152,7 +152,7 @@ def _is_internal(
     mark = f"{home}/{paths.TURNS}/{session}.internal"
     off_record = environ.get("HYPATIA_MEM_CAPTURE", "").lower() in ("off", "false", "no", "0")
     if off_record or (event == PROMPT and _has_marker(data)):
-        _quietly(_touch, mark)
+        _quietly(_mark, mark, time.time())
     elif _age_mark(mark) is None:
         return False
     _quietly(_leave_out, home, session, data)
@@ -470,7 +470,6 @@ def start_worker(
         if abs(now - beat) <= HEARTBEAT_STALE_SECONDS:
             return False
         more = ["--takeover"]
-    _touch(start)
     argv = [python, "-P", "-E", "-m", "hypatia_mem.worker", "--home", home, *more]
     if conf.get("worker_path"):
         argv[3:5] = ["-c", _BOOT % conf["worker_path"]]
@@ -486,6 +485,7 @@ def start_worker(
     except OSError as error:
         _log(home, "ERROR", f"the worker cannot be started with {python}: {error.strerror}")
         return False
+    _mark(start, now)  # only now: a hook killed before it started one must hold up no other
     return True
 
 
@@ -504,10 +504,10 @@ def _age_mark(path: str) -> float | None:
         return None
 
 
-def _touch(path: str) -> None:
+def _mark(path: str, when: float) -> None:
     fd = system.open(path, system.O_WRONLY | system.O_CREAT | O_CLOEXEC, 0o600)
     system.close(fd)
-    system.utime(path)
+    system.utime(path, (when, when))
 
 
 def _spawn(argv: list[str], env: dict[str, str]) -> None:

@@ -32,6 +32,8 @@ def status(
 ) -> None:
     """Say in one line how many turns are kept and whether hooks fire; then the details.
 
+    Where turns wait and no worker runs, one is started, as the next prompt would.
+
     \b
     Example:
       hypatia-mem status --watch
@@ -92,6 +94,8 @@ def _status(home: Path) -> dict[str, Any]:
     spool = observe.see_spool(home, store.cursors)
     counts = store.counts
     running = worker_.state(home)
+    # The last hook may have met a worker that was killed at that moment: nobody would come by.
+    started = bool(spool.waiting) and not (running.running or store.error) and worker_.kick(home)
     stored = counts.get("messages", 0)
     seq = observe.index_seq(home) if store.ledger_seq else None
     newest = spool.newest
@@ -109,7 +113,7 @@ def _status(home: Path) -> dict[str, Any]:
         "entries": counts.get("entries", 0),
         "statements": counts.get("statements", 0),
         "sessions": counts.get("sessions", 0),
-        "worker": _worker_word(running),
+        "worker": "starting" if started else _worker_word(running),
         "index": "empty" if seq is None else f"{max(0, store.ledger_seq - seq)} changes behind",
         "spool_bytes": spool.bytes,
         "lag": dict(store.lag),

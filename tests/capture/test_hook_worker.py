@@ -160,3 +160,13 @@ def test_missing_interpreter_is_in_the_log_and_nowhere_else(home):
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert len(records(home)) == 1
     assert "/nowhere/python3" in (home / "hypatia-mem.log").read_text()
+
+
+def test_start_that_failed_holds_up_no_later_one(home, interpreter):
+    """Only a worker that was started is waited for; not one that a hook meant to start."""
+    good = (home / "hook.conf").read_text()
+    conf(home, python="/nowhere/python3")
+    fire(event())
+    (home / "hook.conf").write_text(good)
+    fire(event())
+    assert len(interpreter()) == 1

@@ -84,6 +84,25 @@ def test_status_counts_what_waits(cli, home):
     assert "(SessionEnd, claude-code 2.1.332)" in line
 
 
+def test_status_starts_a_worker_where_turns_wait_and_none_runs(cli, home, tmp_path):
+    """The last hook met one that was being killed; with nothing waiting none is started."""
+    script = tmp_path / "python"
+    script.write_text(f"#!/bin/sh\necho started >> {tmp_path}/starts\n")
+    script.chmod(0o755)
+    home.mkdir(exist_ok=True)
+    (home / "hook.conf").write_text(f"python={script}\n")
+    assert cli("status", "--json").json["worker"].startswith("idle")
+    prompt(home)
+
+    done = cli("status", "--json").json
+
+    assert (done["waiting"], done["worker"]) == (1, "starting")
+    until = time.monotonic() + 10
+    while not (tmp_path / "starts").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert (tmp_path / "starts").read_text() == "started\n"
+
+
 def test_status_sees_the_newest_record_of_a_drained_spool(cli, home):
     """That hooks fire is still seen when everything is stored."""
     from hypatia_mem.model import Author, Channel
