@@ -246,9 +246,10 @@ def _table(store: Store, entries: Sequence[Entry]) -> bytes:
 def _items(store: Store, entries: Sequence[Entry]) -> list[keyed.Item]:
     """Return what a hook is given of these entries, all of which one project may see."""
     from hypatia_mem.memory import marking
-    from hypatia_mem.store import calling, keys
+    from hypatia_mem.store import calling, keys, reviewing
 
-    marks = marking.marks(store, entries)
+    unverified = reviewing.unverified(store, [entry.name for entry in entries])
+    marks = marking.marks(entries, unverified)
     key = keys.load_key(store.home)
     return [_item(calling.identity(key, one.name), one, marks.get(one.name, "")) for one in entries]
 

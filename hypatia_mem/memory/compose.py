@@ -11,6 +11,7 @@ so every brief stays under ``Settings.brief_max_units``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -22,8 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypatia_mem.capture import paths
-from hypatia_mem.memory import projects
+from hypatia_mem.memory import present, projects
 from hypatia_mem.memory.listed import choose, rules_block
+from hypatia_mem.memory.present import Present
 from hypatia_mem.memory.quoting import quote_block, quote_line, units
 from hypatia_mem.memory.redaction import without_secrets
 from hypatia_mem.model import GLOBAL_SCOPE, Entry, Message, Session
@@ -145,22 +147,35 @@ def told(store: Store, scope: str, *, limit: int = MAX_UNITS) -> list[tuple[Entr
 
 
 def _material(
-    store: Store, scope: str, at: datetime | None, known_at: datetime | None, asker: str = ""
+    store: Store,
+    scope: str,
+    at: datetime | None,
+    known_at: datetime | None,
+    asker: str = "",
+    held: Present | None = None,
 ) -> tuple[list[Entry], LastExchange | None, dict[str, str]]:
-    """Return what a brief is made of: the entries, the last exchange, the marks."""
+    """Return what a brief is made of: the entries, the last exchange, the marks.
+
+    ``held`` is what holds ``at`` that time, where it was asked for already.
+    """
     from hypatia_mem.memory import marking
     from hypatia_mem.store import bitemporal, branches, episodes, hiding
 
     scopes = _seen_in(scope)
-    hidden = set(hiding.hidden_names(store, asker))
-    then = at or known_at or datetime.now(UTC).replace(tzinfo=None)
+    now = datetime.now(UTC).replace(tzinfo=None)
+    then = at or known_at or now
     left: list[Entry] = []
     if known_at is None:
-        entries = marking.with_pinned(store, scopes, store.rules(scopes, at=at), at)
-        found = store.last_exchange(scope, asker) if scope else None
+        held = held or present.look(store, scopes, now=now, at=at)
+        pinned = present.of_scopes(held.pinned, scopes)
+        entries = marking.with_pinned(present.of_scopes(held.rules, scopes), pinned)
+        goals = present.of_scopes(held.goals, scopes)
+        talked = scope in held.spoken
+        found = store.last_exchange(scope, asker, held.forest) if scope and talked else None
         left = episodes.threads(store, [scope], at=then) if found else []
     else:
         entries = bitemporal.rules_known(store, scopes, known_at=known_at, at=then)
+        goals = episodes.goals(store, scopes, at=then, known_at=known_at)
         without = branches.untold(store, asker)
         found = (
             bitemporal.last_known_exchange(store, scope, known_at, without=without)
@@ -169,9 +184,10 @@ def _material(
         )
     # What has keys is told by the prompts that call it up (``activation``); a pin tells it always.
     entries = [one for one in entries if one.pinned or not one.activation]
-    entries = marking.with_goals(store, scopes, entries, then, known_at=known_at)
+    hidden = set(hiding.hidden_names(store, asker, held.forest if held else None))
+    entries = marking.with_goals(entries, goals)
     entries = [one for one in entries if one.name not in hidden]
-    marks = marking.marks(store, entries, now=known_at is None)
+    marks = marking.marks(entries, held.unverified if held else ())
     shown = [one.content for one in left if one.name not in hidden][:THREADS]
     last = _last_exchange(found, tuple(shown))
     if last is not None:
@@ -188,6 +204,8 @@ def render_briefs(
     briefs of folders that are known no more are removed.
     """
     only = None if scopes is None else set(scopes)
+    now = datetime.now(UTC).replace(tzinfo=None)
+    held = present.look(store, None if only is None else [*only, GLOBAL_SCOPE], now=now, at=now)
     excluded = {project.scope for project in store.projects() if project.excluded}
     folder = home / "briefs"
     written: dict[str, str] = {}
@@ -202,13 +220,13 @@ def render_briefs(
             texts[root.scope] = (
                 _Briefs("", ())
                 if root.scope in excluded
-                else _briefs_ahead(store, root.scope, limit)
+                else _briefs_ahead(store, root.scope, limit, held)
             )
         for key in projects.brief_keys(root):
             _write(folder, key, root.scope, texts[root.scope])
             written[key] = root.scope
-    _write(folder, "global", GLOBAL_SCOPE, _briefs_ahead(store, GLOBAL_SCOPE, limit))
-    own = _render_branches(store, folder, keys, only, limit)
+    _write(folder, "global", GLOBAL_SCOPE, _briefs_ahead(store, GLOBAL_SCOPE, limit, held))
+    own = _render_branches(store, folder, keys, only, limit, held)
     if only is None:
         _remove_unknown(folder, {*written, *own, "global"})
     return len(written)
@@ -226,7 +244,12 @@ class _Briefs:
 
 
 def _render_branches(
-    store: Store, folder: Path, keys: Mapping[str, str], only: set[str] | None, limit: int
+    store: Store,
+    folder: Path,
+    keys: Mapping[str, str],
+    only: set[str] | None,
+    limit: int,
+    held: Present,
 ) -> list[str]:
     """Write the briefs of the latest branches, which are not told what their siblings are.
 
@@ -242,20 +265,18 @@ def _render_branches(
         here = [paths.session_key(key, name) for key in keys if name and keys[key] == scope]
         made += here
         if here and (only is None or scope in only):
-            briefs = _briefs_ahead(store, scope, limit, session)
+            briefs = _briefs_ahead(store, scope, limit, held, session)
             for key in here:
                 _write(folder, key, scope, briefs)
     return made
 
 
-def _briefs_ahead(store: Store, scope: str, limit: int, asker: str = "") -> _Briefs:
+def _briefs_ahead(store: Store, scope: str, limit: int, held: Present, asker: str = "") -> _Briefs:
     """Return the brief of today and those to come: a session start cannot ask the store."""
-    from hypatia_mem.store import bitemporal
-
-    now = datetime.now(UTC).replace(tzinfo=None)
-    turns = bitemporal.turning_points(store, _seen_in(scope), now, MOST_AHEAD)
+    turns = held.turning_points(_seen_in(scope), MOST_AHEAD)
+    entries, last, marks = _material(store, scope, held.at, None, asker, held)
     return _Briefs(
-        brief_text(store, scope, limit=limit, at=now, asker=asker),
+        compose(scope, entries, last, limit=limit, marks=marks),
         tuple(
             (turn, brief_text(store, scope, limit=limit, at=turn, asker=asker)) for turn in turns
         ),
@@ -392,6 +413,9 @@ def _seconds(moment: datetime) -> int:
 
 def _replace(path: Path, data: bytes) -> None:
     """Put a file in place at once: a hook reads the old one or the new one, never a part."""
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == data:
+            return
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".brief-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -145,10 +145,11 @@ def refresh(home: Path) -> None:
     All are derived: a failure here is logged and left to the worker, never raised, because the
     change itself is already safe in the store.
     """
+    from hypatia_mem.config import load_settings
     from hypatia_mem.memory.deriving import derive
 
     try:
-        derive(home)
+        derive(home, limit=load_settings(home).brief_max_units)
     except (IndexUnavailable, StoreBusy, OSError) as error:
         _LOG.info("index and briefs follow later: %s", type(error).__name__)
 

@@ -59,23 +59,27 @@ def rules_known(
 
 
 def turning_points(
-    store: Store, scopes: Sequence[str], after: datetime, limit: int
-) -> list[datetime]:
-    """Return the next times at which a rule, taboo or memory of these scopes begins or ends."""
+    store: Store, scopes: Sequence[str] | None, after: datetime
+) -> list[tuple[datetime, list[str]]]:
+    """Return when a rule, taboo or memory of these scopes (None: all) begins or ends, in order.
+
+    Each time with the scopes of the one that does.
+    """
     found = store.execute(
         """
         WITH mine AS (
-            SELECT valid_from, valid_to FROM live_entry
-            WHERE kind IN ('rule', 'taboo', 'memory') AND list_has_any(scopes, $1::VARCHAR[])
+            SELECT valid_from, valid_to, scopes FROM live_entry
+            WHERE kind IN ('rule', 'taboo', 'memory')
+              AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1))
               AND (valid_from > $2 OR valid_to > $2)
         )
-        SELECT valid_from AS turn FROM mine WHERE valid_from > $2
-        UNION SELECT valid_to FROM mine WHERE valid_to > $2
-        ORDER BY turn LIMIT $3
+        SELECT valid_from AS turn, scopes FROM mine WHERE valid_from > $2
+        UNION SELECT valid_to, scopes FROM mine WHERE valid_to > $2
+        ORDER BY turn
         """,
-        [list(scopes), after, limit],
+        [None if scopes is None else list(scopes), after],
     ).fetchall()
-    return [row[0] for row in found]
+    return [(turn, list(of)) for turn, of in found]
 
 
 def last_known_exchange(

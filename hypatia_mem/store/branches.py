@@ -110,7 +110,7 @@ def newest(
     store: Store, project: str | None, asker: str, of: Forest | None = None
 ) -> Session | None:
     """Return the latest session of a project (None: of any) of which ``asker`` may be told."""
-    there = of or forest(store)
+    there = forest(store) if of is None else of
     start = 0
     while found := store.sessions(project, limit=20, offset=start):
         for session, _ in found:
@@ -149,7 +149,7 @@ def reading(
     One that was deleted or is withheld has neither text nor parts. ``scopes``: what an ancestor
     said in another project is left out.
     """
-    spans = (of or forest(store)).spans(session_id)
+    spans = (forest(store) if of is None else of).spans(session_id)
     found = store.run(
         """
         WITH span AS (
@@ -186,7 +186,7 @@ def count(store: Store, session_id: str, of: Forest | None = None) -> int:
     """Return how many messages a session reads."""
     read = [
         Turns(span.session, first, last)
-        for span in (of or forest(store)).spans(session_id)
+        for span in (forest(store) if of is None else of).spans(session_id)
         for first, last in runs(span)
     ]
     return len(messages_at(store, read))
@@ -194,7 +194,7 @@ def count(store: Store, session_id: str, of: Forest | None = None) -> int:
 
 def length(store: Store, session_id: str, of: Forest | None = None) -> int:
     """Return the place of the last message that a session reads, 0 where it reads none."""
-    there = of or forest(store)
+    there = forest(store) if of is None else of
     found = [
         (span.base + min(last, span.last or FAR))
         for span in there.spans(session_id)
@@ -213,7 +213,7 @@ def names_at(
     store: Store, session_id: str, places: Sequence[int], of: Forest | None = None
 ) -> list[str]:
     """Return the names of the messages that a session reads at these places, in order."""
-    there = of or forest(store)
+    there = forest(store) if of is None else of
     wanted = sorted(places)
     found: list[str] = []
     for span in there.spans(session_id):

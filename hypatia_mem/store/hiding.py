@@ -31,7 +31,7 @@ _JOINTS = ("belongTo", "derivedFrom", "derived_from", "summary")
 
 def hidden_names(store: Store, session_id: str, of: Forest | None = None) -> list[str]:
     """Return the names of what a session is not told: messages, and what is derived from them."""
-    turns = (of or forest(store)).unseen_by(session_id)
+    turns = (forest(store) if of is None else of).unseen_by(session_id)
     if not turns:
         return []
     messages = messages_at(store, turns)

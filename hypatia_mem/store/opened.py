@@ -27,6 +27,7 @@ from hypatia_mem.store import branches, keys, ledger, rows
 if TYPE_CHECKING:
     import duckdb
 
+    from hypatia_mem.store.forest import Forest
     from hypatia_mem.store.gateway import Transaction
 
 __all__ = ["KnownMessage", "KnownRoot", "Store"]
@@ -146,9 +147,9 @@ class Store:
         return [rows.entry_of(row) for row in found]
 
     def rules(
-        self, scopes: Sequence[str], *, at: datetime | None = None, any_time: bool = False
+        self, scopes: Sequence[str] | None, *, at: datetime | None = None, any_time: bool = False
     ) -> list[Entry]:
-        """Return the live rules, taboos and memories of these scopes, newest first.
+        """Return the live rules, taboos and memories of these scopes (None: all), newest first.
 
         Those that are true at ``at`` (default: now); an end that is not known does not end them.
         ``any_time``: also those that were, or will be.
@@ -156,12 +157,13 @@ class Store:
         found = self.run(
             """
             SELECT * FROM live_entry
-            WHERE kind IN ('rule', 'taboo', 'memory') AND list_has_any(scopes, $1::VARCHAR[])
+            WHERE kind IN ('rule', 'taboo', 'memory')
+              AND ($1::VARCHAR[] IS NULL OR list_has_any(scopes, $1))
               AND ($2 OR ((valid_from IS NULL OR valid_from <= $3)
                           AND (valid_to IS NULL OR valid_to > $3)))
             ORDER BY created_at DESC, name
             """,
-            [list(scopes), any_time, at or _utc_now()],
+            [None if scopes is None else list(scopes), any_time, at or _utc_now()],
         )
         return [rows.entry_of(row) for row in found]
 
@@ -241,6 +243,11 @@ class Store:
         )
         return [branches.with_length(row) for row in found]
 
+    def spoken(self) -> frozenset[str]:
+        """Return the projects that have a session with turns."""
+        found = self.run("SELECT DISTINCT project FROM session WHERE turns + forked_at > 0")
+        return frozenset(str(row["project"]) for row in found)
+
     def messages(self, session_id: str, *, start: int = 1, limit: int = 1000) -> list[Message]:
         """Return a session's messages from turn ``start`` on, in order.
 
@@ -273,14 +280,14 @@ class Store:
         return [rows.message_of(row) for row in found]
 
     def last_exchange(
-        self, project: str, asker: str = ""
+        self, project: str, asker: str = "", of: Forest | None = None
     ) -> tuple[Session, int, list[Message]] | None:
         """Return a project's latest session, its number of messages and the last few of them.
 
         ``asker`` is the session that is told, ``""`` one that is no branch: of its own family it is
         told itself, of others what is not set aside.
         """
-        there = branches.forest(self)
+        there = branches.forest(self) if of is None else of
         session = branches.newest(self, project, asker, there)
         if session is None:
             return None

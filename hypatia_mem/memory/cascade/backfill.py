@@ -152,7 +152,7 @@ def send(
         ]
         roots = [root.path for root in store.roots()]
         asked = _requests(store, settings, due)
-    api, meter, one = _tools(home, settings, roots, author)
+    api, meter, one = _tools(home, settings, roots, author, now)
     if not due:
         return None
     questions, chosen, most = _under_the_caps(home, settings, one, meter, asked, now)
@@ -177,7 +177,7 @@ def send(
 
 
 def _tools(
-    home: Path, settings: Settings, roots: Sequence[str], author: Author
+    home: Path, settings: Settings, roots: Sequence[str], author: Author, now: datetime
 ) -> tuple[MessagesApi, Meter, Prompted]:
     import os
 
@@ -188,7 +188,7 @@ def _tools(
         )
     api = choosing.backend_of(home, settings, roots, os.environ)
     assert isinstance(api, MessagesApi)
-    meter = Meter(home, settings, api, author=author)
+    meter = Meter(home, settings, api, clock=lambda: now, author=author)
     window = choosing.window_of(home, settings, meter)
     return api, meter, Prompted(api, Prompts.of(home), window, api.ask)
 
@@ -276,7 +276,7 @@ def collect(home: Path, settings: Settings, *, now: datetime, author: Author) ->
         roots = [root.path for root in store.roots()] if out else []
     if not out:
         return Report()
-    api, meter, one = _tools(home, settings, roots, author)
+    api, meter, one = _tools(home, settings, roots, author, now)
     made: list[Done] = []
     failed: list[str] = []
     for parcel in sorted({job.parcel for job in out}):
