@@ -124,15 +124,16 @@ def brief_text(
     at: datetime | None = None,
     known_at: datetime | None = None,
     asker: str = "",
+    held: Present | None = None,
 ) -> str:
     """Return the brief of ``scope`` (``""``: what holds everywhere) from the store.
 
     It says what is true ``at`` a time (default: now), as it was known ``known_at`` another; with
     the second alone it is the brief that a session beginning then was given, but for what was
     forgotten since. Both are naive UTC. ``asker`` is the session that is told: a branch is not told
-    where its siblings stopped.
+    where its siblings stopped. ``held`` is what holds ``at`` that time, where it was asked for.
     """
-    entries, last, marks = _material(store, scope, at, known_at, asker)
+    entries, last, marks = _material(store, scope, at, known_at, asker, held)
     return compose(scope, entries, last, limit=limit, marks=marks)
 
 
@@ -274,9 +275,8 @@ def _render_branches(
 def _briefs_ahead(store: Store, scope: str, limit: int, held: Present, asker: str = "") -> _Briefs:
     """Return the brief of today and those to come: a session start cannot ask the store."""
     turns = held.turning_points(_seen_in(scope), MOST_AHEAD)
-    entries, last, marks = _material(store, scope, held.at, None, asker, held)
     return _Briefs(
-        compose(scope, entries, last, limit=limit, marks=marks),
+        brief_text(store, scope, limit=limit, at=held.at, asker=asker, held=held),
         tuple(
             (turn, brief_text(store, scope, limit=limit, at=turn, asker=asker)) for turn in turns
         ),
