@@ -173,7 +173,7 @@ def _material(
         goals = present.of_scopes(held.goals, scopes)
         talked = scope in held.spoken
         found = store.last_exchange(scope, asker, held.forest) if scope and talked else None
-        left = episodes.threads(store, [scope], at=then) if found else []
+        left = present.of_scopes(held.threads, [scope]) if found else []
     else:
         entries = bitemporal.rules_known(store, scopes, known_at=known_at, at=then)
         goals = episodes.goals(store, scopes, at=then, known_at=known_at)

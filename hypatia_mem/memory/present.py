@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from hypatia_mem.store.forest import Forest
     from hypatia_mem.store.opened import Store
 
+_MOST_THREADS = 10_000
+
 __all__ = ["Present", "look", "of_scopes"]
 
 
@@ -32,6 +34,7 @@ class Present:
     rules: Sequence[Entry]
     pinned: Sequence[Entry]
     goals: Sequence[Entry]
+    threads: Sequence[Entry]
     unverified: frozenset[str]
     forest: Forest
     turns: Sequence[tuple[datetime, Sequence[str]]]
@@ -66,6 +69,7 @@ def look(
         rules,
         pinned,
         goals,
+        episodes.threads(store, scopes, at=at or now, limit=_MOST_THREADS),
         frozenset(reviewing.unverified(store, sorted(names)) if names else ()),
         branches.forest(store),
         bitemporal.turning_points(store, scopes, now),
