@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from hypatia_mem.capture import paths
 from hypatia_mem.election import Lock, WorkerState, alone, elect, kick, state
 from hypatia_mem.errors import HypatiaError, StoreBusy, StoreCorrupt, StoreTooNew
+from hypatia_mem.memory import programlog
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
@@ -56,7 +57,7 @@ def run(home: Path, *, once: bool = False, takeover: bool = False) -> int:
     lock = Lock(home)
     if not elect(lock, home, takeover=takeover):
         return 0
-    with _log_to(home), _stop_on_signal() as stopped:
+    with programlog.keeping("worker", home, level=logging.INFO), _stop_on_signal() as stopped:
         try:
             return _work(home, lock, once=once, stopped=stopped)
         finally:
@@ -382,31 +383,6 @@ def _stop_on_signal() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-class _ProgramLog(logging.Handler):
-    """Writes to the program's log in its one format; never a message's text."""
-
-    def __init__(self, home: Path) -> None:
-        super().__init__(logging.INFO)
-        self.home = str(home)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(Exception):
-            paths.log_line(self.home, record.levelname, "worker", record.getMessage())
-
-
-@contextmanager
-def _log_to(home: Path) -> Iterator[None]:
-    handler = _ProgramLog(home)
-    level = _LOG.level
-    _LOG.addHandler(handler)
-    _LOG.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        _LOG.removeHandler(handler)
-        _LOG.setLevel(level)
 
 
 def _sentence(error: Exception) -> str:

@@ -179,6 +179,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def run(argv: Sequence[str]) -> int:
     """Run the program; the exit code. Prints every error as a sentence, never a traceback."""
     from hypatia_mem.cli.output import harden_streams, print_error, silence_stdout
+    from hypatia_mem.memory import programlog
 
     harden_streams()
     if not sys.stdout.isatty():
@@ -186,7 +187,8 @@ def run(argv: Sequence[str]) -> int:
     arguments = [_as_typed(one) for one in argv] or ["--help"]
     as_json = "--json" in arguments
     try:
-        code = _dispatch(arguments)
+        with programlog.keeping("cli"):
+            code = _dispatch(arguments)
         sys.stdout.flush()
     except HypatiaError as error:
         return print_error(error.kind, error.message, error.hint, error.exit_code, as_json)
