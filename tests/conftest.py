@@ -20,7 +20,7 @@ settings.load_profile("explore" if os.environ.get("HYPATIA_TEST_EXPLORE") else "
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the first case of every table that is marked ``deep`` stay a unit test."""
+    """Let the first case of every table that is marked ``deep`` stay a unit test; long ones first."""
     seen: set[str] = set()
     for item in items:
         if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
@@ -30,6 +30,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             of_the_table = [m for m in getattr(item.function, "pytestmark", []) if m.name == "deep"]
             item.own_markers = [mark for mark in item.own_markers if mark not in of_the_table]
         seen.add(function)
+    # Campaigns of minutes first: begun last, one of them keeps one core busy while others idle.
+    items.sort(key=lambda item: -_seconds_given(item))
+
+
+def _seconds_given(item: pytest.Item) -> float:
+    given = item.get_closest_marker("timeout")
+    return float(given.args[0]) if given is not None and given.args else 0.0
 
 
 @pytest.fixture(autouse=True)

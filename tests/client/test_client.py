@@ -64,7 +64,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return product.build(tmp_path_factory.mktemp("product"))
 
 
-@pytest.fixture(scope="session", params=VERSIONS)
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(one, marks=pytest.mark.xdist_group(one)) for one in VERSIONS],
+    ids=VERSIONS,
+)
 def run(
     request: pytest.FixtureRequest, installed: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Run:
