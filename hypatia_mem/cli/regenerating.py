@@ -9,6 +9,7 @@ import typer
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import print_json, say
+from hypatia_mem.cli.progress import mark_as_own
 
 if TYPE_CHECKING:
     from hypatia_mem.memory.cascade.regenerate import Preview
@@ -40,7 +41,8 @@ def regenerate(
     """Condense a summary's sources again, or make one of several; stored only when accepted.
 
     Several summaries become one that stands on all their sources. --words makes another text of
-    it. What is stored is a new version, "history" has the old one, and "undo" brings it back.
+    it. Where a model condenses, each look asks it again, within your limits; accepting asks nobody.
+    What is stored is a new version, "history" has the old one, and "undo" brings it back.
 
     \b
     Example:
@@ -51,7 +53,8 @@ def regenerate(
 
     home = context.home()
     wanted = [values.checked(name, "a name") for name in names]
-    words = most or load_settings(home).summary_words
+    settings = load_settings(home)
+    words = most or settings.summary_words
     if accept:
         scopes = context.scopes_to_change(scope, all_projects, verb="regenerate")
     else:
@@ -63,11 +66,21 @@ def regenerate(
             accept,
             most=words,
             scopes=scopes,
+            settings=settings,
             author=context.author(),
             now=context.now(),
         )
     else:
-        shown = regenerate_.preview(home, wanted, most=words, scopes=scopes)
+        with mark_as_own():
+            shown = regenerate_.preview(
+                home,
+                wanted,
+                most=words,
+                scopes=scopes,
+                settings=settings,
+                author=context.author(),
+                now=context.now(),
+            )
     if as_json:
         print_json(_row(shown, stored=bool(accept)))
     else:
@@ -82,6 +95,8 @@ def _row(shown: Preview, *, stored: bool) -> dict[str, object]:
         "ticket": shown.ticket,
         "sources": list(shown.sources),
         "content": shown.content,
+        "by": shown.by,
+        "failed": shown.failed,
         "replaced": [{"name": one.name, "content": one.content} for one in shown.replaced],
     }
 
@@ -96,5 +111,8 @@ def _say(shown: Preview, names: list[str], most: int, *, stored: bool) -> None:
     lines = difflib.unified_diff(old, shown.content.splitlines(), "now", "new", lineterm="")
     say("\n".join(lines) or "It would say the same as now.")
     again = f" --words {most}" if most else ""
+    say(f"Condensed by {shown.by.partition('#')[0]}.")
+    if shown.failed:
+        say(f"The model that is configured was not used: {shown.failed}")
     say("Nothing is stored. Accept it with:")
     say(f"  hypatia-mem regenerate {' '.join(names)}{again} --accept {shown.ticket}")

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from hypatia_mem.memory import activation
+from hypatia_mem.memory.cascade import drafts
 from hypatia_mem.memory.compose import MAX_UNITS, render_briefs
 from hypatia_mem.memory.extract import offering
 from hypatia_mem.memory.sharing import archive
@@ -37,6 +38,7 @@ def derive(
 
     with ExitStack() as later, open_store(home, write=False) as store:
         archive.sweep(home, store)
+        drafts.sweep(home, store)
         render_briefs(store, home, scopes=scopes, limit=limit)
         activation.render(store, home, scopes=scopes)
         talks = offering.read(store, home)

@@ -218,7 +218,8 @@ def _regenerating_stores(patch: Patch) -> None:
 
     def preview(home, names, **how):
         shown = real(home, names, **how)
-        regenerate.accept(home, names, shown.ticket, **how, author=PERSON, now=now())
+        how |= {"author": PERSON, "now": now()}
+        regenerate.accept(home, names, shown.ticket, **how)
         return shown
 
     patch.setattr(regenerate, "preview", preview)

@@ -34,12 +34,12 @@ def tree(home):
 
 
 def _preview(home, *names, most=20, scopes=("app", "")):
-    return regenerate.preview(home, names, most=most, scopes=scopes)
+    return regenerate.preview(home, names, most=most, scopes=scopes, settings=CONFIG)
 
 
 def _accept(home, ticket, *names, most=20):
     return regenerate.accept(
-        home, names, ticket, most=most, scopes=("app",), author=PERSON, now=NOW
+        home, names, ticket, most=most, scopes=("app",), settings=CONFIG, author=PERSON, now=NOW
     )
 
 
