@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from hypatia_mem.errors import Conflict, NotFound, Refused, UsageError
 from hypatia_mem.memory.cascade import drafts, failing
+from hypatia_mem.memory.cascade.running import Waiting
 from hypatia_mem.memory.cascade.trace import level_of
 from hypatia_mem.memory.summarise import choosing, making, words
 from hypatia_mem.memory.summarise.extractive import Extractive
@@ -33,7 +34,7 @@ from hypatia_mem.memory.summarise.protocol import (
     Summariser,
     SummaryFailed,
 )
-from hypatia_mem.model import Author, Entry
+from hypatia_mem.model import Author, Channel, Entry
 
 if TYPE_CHECKING:
     from hypatia_mem.config import Settings
@@ -203,8 +204,8 @@ def _model(
     if read.pause is not None and at < read.pause.again:
         raise SummaryFailed(FailureKind(read.pause.kind), read.pause.message)
     began = time.monotonic()
-    return choosing.choose(
-        home, settings, roots=read.roots, author=author,
+    return Waiting().model(
+        home, settings, read.roots, author=author or Author(Channel.WORKER),
         clock=lambda: at + timedelta(seconds=time.monotonic() - began),
     )  # fmt: skip
 
