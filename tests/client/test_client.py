@@ -64,11 +64,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return product.build(tmp_path_factory.mktemp("product"))
 
 
-@pytest.fixture(
-    scope="session",
-    params=[pytest.param(one, marks=pytest.mark.xdist_group(one)) for one in VERSIONS],
-    ids=VERSIONS,
-)
+@pytest.fixture(scope="session", params=VERSIONS)
 def run(
     request: pytest.FixtureRequest, installed: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Run:
