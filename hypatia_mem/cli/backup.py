@@ -9,7 +9,7 @@ import typer
 
 from hypatia_mem.cli import context
 from hypatia_mem.cli.group import Leaf
-from hypatia_mem.cli.options import AsJson
+from hypatia_mem.cli.options import MOST, AsJson
 from hypatia_mem.cli.output import columns, emit, print_json, say
 from hypatia_mem.errors import Refused
 
@@ -103,7 +103,9 @@ def verify(
 
 @backup.command("prune", cls=Leaf)
 def prune(
-    keep: Annotated[int, typer.Option("--keep", min=1, help="How many of the newest stay.")] = 5,
+    keep: Annotated[
+        int, typer.Option("--keep", min=1, max=MOST, help="How many of the newest stay.")
+    ] = 5,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be removed.")
     ] = False,

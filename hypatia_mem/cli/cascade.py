@@ -10,7 +10,7 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.group import Leaf
-from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
+from hypatia_mem.cli.options import MOST, AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import columns, print_json, say
 from hypatia_mem.cli.progress import mark_as_own, progress
 
@@ -141,7 +141,8 @@ def run(
         bool, typer.Option("--yes", help="Ask a model without asking you about the cost first.")
     ] = False,
     max_level: Annotated[
-        int | None, typer.Option("--max-level", min=1, help="No summaries above this level.")
+        int | None,
+        typer.Option("--max-level", min=1, max=MOST, help="No summaries above this level."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -313,7 +314,8 @@ def submit(
 def windows(
     model: Annotated[str | None, typer.Argument(help="A model, or how its name begins.")] = None,
     tokens: Annotated[
-        int | None, typer.Argument(min=0, help="Its window in tokens; 0 takes your row out.")
+        int | None,
+        typer.Argument(min=0, max=MOST, help="Its window in tokens; 0 takes your row out."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

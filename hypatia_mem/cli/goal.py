@@ -8,7 +8,7 @@ import typer
 
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.group import Leaf
-from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
+from hypatia_mem.cli.options import MOST, AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import emit, held_back, print_json, say
 from hypatia_mem.errors import Refused
 
@@ -129,7 +129,9 @@ def show(what: _What, as_json: AsJson = False) -> None:
 @goal.command("done", cls=Leaf)
 def done(
     what: _What,
-    step: Annotated[int | None, typer.Option("--step", min=1, help="Only this step of it.")] = None,
+    step: Annotated[
+        int | None, typer.Option("--step", min=1, max=MOST, help="Only this step of it.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be closed; change nothing.")
     ] = False,

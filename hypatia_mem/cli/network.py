@@ -12,7 +12,7 @@ import typer
 
 from hypatia_mem.cli import concepts, context, network_upkeep, values
 from hypatia_mem.cli.group import Leaf
-from hypatia_mem.cli.options import AsJson, Limit
+from hypatia_mem.cli.options import MOST, AsJson, Limit
 from hypatia_mem.cli.output import columns, print_json, say, warn
 from hypatia_mem.cli.selecting import AROUND, PART, found_by, selecting, taken
 from hypatia_mem.errors import UsageError
@@ -197,7 +197,7 @@ def _path_text(one: Way) -> str:
 @selecting(*PART)
 def communities(
     members: Annotated[
-        int, typer.Option("--members", min=1, help="Show so many names of each.")
+        int, typer.Option("--members", min=1, max=MOST, help="Show so many names of each.")
     ] = 8,
     limit: Limit = 20,
     as_json: AsJson = False,

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 __all__ = [
+    "MOST",
     "AllProjects",
     "AsJson",
     "AsKnownAt",
@@ -19,6 +20,8 @@ __all__ = [
     "ValidFrom",
     "ValidTo",
 ]
+
+MOST = 1_000_000_000  # of anything a person counts; the store and the calendar end behind it
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON.")]
 Scopes: TypeAlias = Annotated[
@@ -40,8 +43,10 @@ AsSession: TypeAlias = Annotated[
         "default the session that asks.",
     ),
 ]
-Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
-Offset: TypeAlias = Annotated[int, typer.Option("--offset", min=0, help="Leave out the first.")]
+Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, max=MOST, help="At most so many.")]
+Offset: TypeAlias = Annotated[
+    int, typer.Option("--offset", min=0, max=MOST, help="Leave out the first.")
+]
 AsOf: TypeAlias = Annotated[
     str | None,
     typer.Option(

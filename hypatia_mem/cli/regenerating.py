@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
+from hypatia_mem.cli.options import MOST, AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import print_json, say
 from hypatia_mem.cli.progress import mark_as_own
 
@@ -28,7 +28,9 @@ def regenerate(
     ],
     most: Annotated[
         int,
-        typer.Option("--words", min=0, help="At most so many words; 0 is what settings say."),
+        typer.Option(
+            "--words", min=0, max=MOST, help="At most so many words; 0 is what settings say."
+        ),
     ] = 0,
     accept: Annotated[
         str,

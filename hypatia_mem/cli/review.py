@@ -208,7 +208,7 @@ def merge(
 @review.command("defer", cls=Leaf)
 def defer(
     name: Names,
-    days: Annotated[int, typer.Option("--days", min=1, help="For so many days.")] = 7,
+    days: Annotated[int, typer.Option("--days", min=1, max=36_500, help="For so many days.")] = 7,
     reason: Reason = "",
     scope: Scope = None,
     as_json: AsJson = False,

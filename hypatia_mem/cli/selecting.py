@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, Scopes
+from hypatia_mem.cli.options import MOST, AllProjects, Scopes
 from hypatia_mem.cli.output import warn
 from hypatia_mem.memory.graph.selecting import MAX_NODES, Selection, Subgraph
 
@@ -39,7 +39,11 @@ _SHARED: tuple[tuple[str, Any, Any], ...] = (
         bool,
         typer.Option("--labels", help="With what only says a kind, like: X is_a rule."),
     ),
-    ("max_nodes", int, typer.Option("--max-nodes", min=1, help="Refuse a part with more names.")),
+    (
+        "max_nodes",
+        int,
+        typer.Option("--max-nodes", min=1, max=MOST, help="Refuse a part with more names."),
+    ),
     ("scope", *get_args(Scopes)),
     ("all_projects", *get_args(AllProjects)),
 )

@@ -11,7 +11,7 @@ import typer
 from hypatia_mem.cli import context, values
 from hypatia_mem.cli.graph import entry_row, is_withheld
 from hypatia_mem.cli.group import Leaf
-from hypatia_mem.cli.options import AllProjects, AsJson, Cursor, Limit, Offset, Scopes
+from hypatia_mem.cli.options import MOST, AllProjects, AsJson, Cursor, Limit, Offset, Scopes
 from hypatia_mem.cli.output import columns, details, emit, print_json, print_page, say, who
 from hypatia_mem.errors import NotFound, Refused, UsageError
 from hypatia_mem.memory.trust import etag
@@ -207,7 +207,7 @@ def show(  # noqa: PLR0913 - one option for each thing that can be shown
         ),
     ],
     first: Annotated[
-        int, typer.Option("--from", min=1, help="The first turn of a session to show.")
+        int, typer.Option("--from", min=1, max=MOST, help="The first turn of a session to show.")
     ] = 1,
     limit: Limit = 200,
     reasoning: Annotated[

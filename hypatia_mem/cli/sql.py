@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
+from hypatia_mem.cli.options import MOST, AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import columns, print_error, print_json, say, warn
 from hypatia_mem.cli.tables import cell, exists, new_file, print_table, write_csv
 from hypatia_mem.errors import UsageError
@@ -54,7 +54,7 @@ def sql(  # noqa: PLR0913 - the options of a command
     force: _Force = False,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=1, help=f"At most so many rows; as a table {_ROWS}."),
+        typer.Option("--limit", min=1, max=MOST, help=f"At most so many rows; as a table {_ROWS}."),
     ] = None,
     timeout: Annotated[
         int, typer.Option("--timeout", min=1, max=3600, help="Stop after so many seconds.")

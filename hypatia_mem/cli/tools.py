@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hypatia_mem.cli import context, values
-from hypatia_mem.cli.options import AllProjects, AsJson, Scopes
+from hypatia_mem.cli.options import MOST, AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import print_json, say
 from hypatia_mem.errors import NotFound
 
@@ -26,6 +26,7 @@ def tools(
         typer.Option(
             "--last",
             min=0,
+            max=MOST,
             help="So many are shown as they are; else 15, or 5 while the context fills up.",
         ),
     ] = None,
