@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hypatia_mem.cli import context, values
+from hypatia_mem.cli.blast import DryRun, say_names
 from hypatia_mem.cli.group import Leaf
 from hypatia_mem.cli.options import AsJson
 from hypatia_mem.cli.output import columns, emit, print_json, say
@@ -65,15 +66,27 @@ def alias(
 
 
 @project.command(cls=Leaf)
-def merge(source: _Scope, target: _Scope, as_json: AsJson = False) -> None:
+def merge(source: _Scope, target: _Scope, dry_run: DryRun = False, as_json: AsJson = False) -> None:
     """Put everything of SOURCE under TARGET; SOURCE is gone afterwards."""
     from hypatia_mem.memory import projects
 
     outcome = projects.merge(
-        context.home(), source, target, author=context.author(), now=context.now()
+        context.home(),
+        source,
+        target,
+        dry_run=dry_run,
+        author=context.author(),
+        now=context.now(),
     )
-    machine = {"source": source, "scope": target, **dict(outcome.details)}
-    emit(machine, f"Merged project {source} into {target}.", as_json)
+    found = dict(outcome.details)
+    if as_json:
+        print_json({"source": source, "scope": target, **found})
+        return
+    say(f"{'Would merge' if dry_run else 'Merged'} project {source} into {target}.")
+    for title in ("folders", "sessions", "names"):
+        say_names("entries" if title == "names" else title, found[title])
+    if not dry_run:
+        say(f"Take it back with: hypatia-mem undo {found['op_id']}")
 
 
 @project.command(cls=Leaf)

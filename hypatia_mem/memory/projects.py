@@ -46,6 +46,7 @@ __all__ = [
 
 _REMOTE = re.compile(r'\[remote "origin"\][^\[]*?^\s*url\s*=\s*(\S+)', re.M | re.S)
 _MAX_SMALL_FILE = 256 * 1024
+_EVERY = 1_000_000  # sessions of a project
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,21 +250,43 @@ def rename(home: Path, old: str, new: str, *, author: Author, now: datetime) -> 
     return Outcome("updated", new, details={"entries": count})
 
 
-def merge(home: Path, source: str, target: str, *, author: Author, now: datetime) -> Outcome:
+def merge(
+    home: Path,
+    source: str,
+    target: str,
+    *,
+    dry_run: bool = False,
+    author: Author,
+    now: datetime,
+) -> Outcome:
     """Put everything of ``source`` under ``target``; ``source`` is gone afterwards.
 
-    Raises UsageError, NotFound, and Refused: only a person puts things into another project.
+    The details name the entries, sessions and folders that move, and the operation (none for a
+    ``dry_run``, which takes all of it back). Raises UsageError, NotFound, and Refused: only a
+    person puts things into another project.
     """
     from hypatia_mem.memory.curate import changing
+    from hypatia_mem.store import effects
 
     if source == target:
         raise UsageError("a project cannot be merged with itself")
     persons.only(home, author, "put one project into another", now=now, verb="merge projects")
-    with changing(home, author, now) as (store, txn):
+    with changing(home, author, now, dry_run=dry_run) as (store, txn):
         _require(store, source)
         _require(store, target)
+        known = store.sessions(source, limit=_EVERY, include_archived=True)
+        folders = [root.path for root in _roots(store) if root.scope == source]
+        since = txn.seq
         count = txn.rename_scope(source, target)
-    return Outcome("updated", target, details={"entries": count})
+        details = {
+            "entries": count,
+            "names": [one.name for one in effects.effects(store, since)],
+            "sessions": [session.id for session, _ in known],
+            "folders": sorted(folders),
+            "dry_run": dry_run,
+            "op_id": "" if dry_run else txn.op_id,
+        }
+    return Outcome("unchanged" if dry_run else "updated", target, details=details)
 
 
 def set_excluded(

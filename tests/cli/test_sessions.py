@@ -162,6 +162,41 @@ def test_projects(cli, told, tmp_path, monkeypatch):
     assert cli("project", "merge", "tool", "tool").code == 2
 
 
+def test_what_a_merge_would_move_is_what_moves_and_undo_brings_it_back(
+    cli, told, project, monkeypatch
+):
+    """By name; what is the other project's stays where it is."""
+    monkeypatch.setattr(context, "channel", lambda: Channel.CLI_PERSON)
+    other = project.parent / "other"
+    other.mkdir()
+    assert cli("remember", "always rest the dough").code == 0
+    monkeypatch.chdir(other)
+    assert cli("remember", "never mock the oven").code == 0
+
+    def scopes():
+        rows = cli("bulk", "list", "--all-projects", "--json").json["entries"]
+        return {row["name"]: row["scopes"] for row in rows if not row["name"].startswith("msg-")}
+
+    before = scopes()
+    would = cli("project", "merge", "app", "other", "--dry-run", "--json").json
+    assert scopes() == before
+    assert (would["dry_run"], would["op_id"]) == (True, "")
+    assert would["sessions"] == ["s-1"]
+    assert str(project) in would["folders"]
+    assert "rule:always-rest-the-dough" in would["names"]
+    assert [name for name in would["names"] if "oven" in name] == []
+    said = cli("project", "merge", "app", "other", "--dry-run").out
+    assert said.startswith("Would merge project app into other.")
+    assert "rule:always-rest-the-dough" in said
+    assert "undo" not in said
+
+    done = cli("project", "merge", "app", "other", "--json").json
+    assert {**done, "dry_run": True, "op_id": ""} == would
+    assert set(map(tuple, scopes().values())) == {("other",)}
+    assert cli("undo", done["op_id"], "--all-projects").code == 0
+    assert scopes() == before
+
+
 def test_ledger_as_json_has_no_digest_bytes(cli, told):
     """Everything in it is JSON."""
     rows = cli("log", "--json").json
