@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,11 @@ settings.register_profile("explore", max_examples=1000)
 settings.load_profile("explore" if os.environ.get("HYPATIA_TEST_EXPLORE") else "fixed")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+AN_HOUR = 3600  # seconds
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Let the first case of every table that is marked ``deep`` stay a unit test; long ones first."""
     seen: set[str] = set()
     for item in items:
@@ -30,13 +33,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             of_the_table = [m for m in getattr(item.function, "pytestmark", []) if m.name == "deep"]
             item.own_markers = [mark for mark in item.own_markers if mark not in of_the_table]
         seen.add(function)
-    # Campaigns of minutes first: begun last, one of them keeps one core busy while others idle.
-    items.sort(key=lambda item: -_seconds_given(item))
+    yield  # of what is there only the tests that were asked for are left
+    items[:] = _long_ones_first(items)
 
 
-def _seconds_given(item: pytest.Item) -> float:
-    given = item.get_closest_marker("timeout")
-    return float(given.args[0]) if given is not None and given.args else 0.0
+def _long_ones_first(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests in the order that keeps every core busy to the end.
+
+    Files that are given an hour are begun first, each by a worker of its own where there are
+    several: a worker is given as many tests as the others, in this order, and takes over what one
+    that is late has not begun.
+    """
+    long: dict[Path, list[pytest.Item]] = {}
+    rest = []
+    for item in items:
+        given = item.get_closest_marker("timeout")
+        (long.setdefault(item.path, []) if given and given.args[0] >= AN_HOUR else rest).append(
+            item
+        )
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    share = -(-len(items) // workers)
+    dealt: list[pytest.Item] = []
+    for number in range(workers):
+        mine = [item for file in list(long.values())[number::workers] for item in file]
+        take = max(0, share - len(mine))
+        dealt += mine + rest[:take]
+        rest = rest[take:]
+    return dealt + rest
 
 
 @pytest.fixture(autouse=True)
