@@ -69,7 +69,7 @@ def note_away(home: Path, away: bool) -> None:
     is_away = bool(lines) and " " not in lines[-1]
     if is_away == away:
         return
-    now = f"{time.time():.3f}"
+    now = f"{int(time.time() * 1000) / 1000:.3f}"  # a transcript cuts its times off to that, too
     lines = [*lines, now] if away else [*lines[:-1], f"{lines[-1]} {now}"]
     path.parent.mkdir(mode=0o700, exist_ok=True)
     write_atomic(path, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)
