@@ -18,7 +18,7 @@ from hypatia_mem.cli import context, values
 from hypatia_mem.cli.options import MOST, AllProjects, AsJson, Scopes
 from hypatia_mem.cli.output import columns, print_error, print_json, say, warn
 from hypatia_mem.cli.tables import cell, exists, new_file, print_table, write_csv
-from hypatia_mem.errors import UsageError
+from hypatia_mem.errors import Refused, UsageError
 from hypatia_mem.memory.redaction import secretless
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def sql(  # noqa: PLR0913 - the options of a command
     --all-projects look further. They are the only tables: no file, setting, extension or other
     database can be reached. Times are UTC. With --csv, --json or --parquet every row comes, else
     the first ones as a table. CSV holds lists as JSON and NULL as nothing; a spreadsheet may take a
-    cell that begins with = + - or @ for a formula: import such columns as text.
+    cell that begins with = + - or @ for a formula: import such columns as text. What looks like a
+    secret is printed and written as [REDACTED]; Parquet, which keeps its types, is refused then.
 
     \b
     Example:
@@ -158,6 +159,8 @@ def _print_table(answer: Answer, limit: int) -> None:
 def _write(answer: Answer, form: str, output: str, limit: int | None, force: bool) -> None:
     if form == "parquet" and limit is not None:
         raise UsageError("--limit does not go with --parquet", hint="Write LIMIT in the SQL.")
+    if form == "parquet":
+        _refuse_secrets(answer)  # before there is a file
     if output != "-":
         with new_file(output, force=force) as file:
             _write_to(file, answer, form, limit)
@@ -166,6 +169,17 @@ def _write(answer: Answer, form: str, output: str, limit: int | None, force: boo
         _write_to(sys.stdout.buffer, answer, form, limit)
     else:
         _write_text(sys.stdout, answer, form, limit)
+
+
+def _refuse_secrets(answer: Answer) -> None:
+    """Raise Refused where a value holds a secret: the engine writes Parquet as the rows are."""
+    for row in answer.rows():
+        for column, value in zip(answer.columns, row, strict=True):
+            if isinstance(value, str) and secretless(value) != value:
+                raise Refused(
+                    f"column {column!r} holds what looks like a secret, and Parquet would hold it",
+                    hint="Take --csv or --json, which redact it, or leave such rows out.",
+                )
 
 
 def _write_to(out: IO[bytes], answer: Answer, form: str, limit: int | None) -> None:

@@ -206,6 +206,42 @@ def test_parquet_to_standard_output(place, told, project, tmp_path):
     assert not list(place[1].glob(".reading-*"))
 
 
+@pytest.fixture
+def secret(place):
+    """A key in an entry called ``key``, which got in past the hook; gone afterwards."""
+    from hypatia_mem.store.connection import open_store
+
+    key = "AKIA" + "Q3ZX7T5BN2LK4MPW"
+    with open_store(place[1], write=True) as store:
+        with store.transaction(Author(Channel.WORKER), now=NOW) as txn:
+            txn.put_entry(Entry("key", "it", scopes=(place[2],)))
+        store.execute("UPDATE entry SET content = ? WHERE name = 'key'", [f"it is {key}"])
+    yield key
+    with open_store(place[1], write=True) as store:
+        store.execute("DELETE FROM entry WHERE name = 'key'")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["content", "[content]", "{'a': [content]}", "MAP {content: 1}", "encode(content)"],
+)
+def test_no_secret_leaves_as_parquet(cli, told, tmp_path, secret, shown):
+    """Not bare, nested or as bytes; what holds none, and a number that is none, are written."""
+    file = tmp_path / "answer"
+    query = f"SELECT name, {shown} AS said, 'nan'::DOUBLE AS n FROM knowledge WHERE name "
+
+    refused = cli("sql", "--parquet", "-o", str(file), query + "= 'key'")
+    assert (refused.code, file.exists()) == (1, False)
+    assert "column 'said' holds what looks like a secret" in refused.err
+    assert "--csv" in refused.err
+    assert secret not in refused.err
+    assert secret not in cli("sql", "--csv", query + "= 'key'").out
+
+    assert cli("sql", "--parquet", "-o", str(file), query + "= 'note'").code == 0
+    with duckdb.connect() as engine:
+        assert engine.execute(f"SELECT name FROM read_parquet('{file}')").fetchall() == [("note",)]
+
+
 def test_sql_from_standard_input_and_a_file(cli, told, tmp_path):
     file = tmp_path / "q.sql"
     file.write_text("-- a query\nSELECT 2 AS two;\n")
